@@ -17,6 +17,7 @@ from accounts.domain.group_roles import GroupRole, parse
 from common.errors import InvalidInput
 from common.identifiers import check_tenant, is_web_address
 from common.images import parse_registries
+from common.programs import parse_folders
 from common.uris import Address, parse_prefixes
 from integrations.outbound import check_url
 from serving_runtime.shared.egress import Network
@@ -224,6 +225,14 @@ def registries(name: str) -> tuple[str, ...]:
         return parse_registries(names(name, []))
     except InvalidInput as error:
         raise ImproperlyConfigured(f"{name}: {error.message}") from error
+
+
+def program_folders(name: str) -> tuple[Path, ...]:
+    """Return `name` as absolute paths of folders, separated by colons."""
+    try:
+        return parse_folders(text(name))
+    except InvalidInput as error:
+        raise ImproperlyConfigured(error.message) from error
 
 
 def address(name: str) -> tuple[str, int] | None:

@@ -128,6 +128,8 @@ MEMORY_RESERVE_MIB = env.integer("FAIRLEAD_MEMORY_RESERVE_MIB", 1024)
 DEFAULT_ACCESS = env.choice("FAIRLEAD_DEFAULT_ACCESS", "public", ("public", "authenticated"))
 # Where images that service files name may come from; empty for anywhere.
 ALLOWED_REGISTRIES = env.registries("FAIRLEAD_ALLOWED_REGISTRIES")
+# Each folder in one of them is a program that services of the local cluster may run; empty runs none.
+PROGRAM_FOLDERS = env.program_folders("FAIRLEAD_PROGRAM_FOLDERS")
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 # Programs that kubeconfigs may run for a token; None: those of mounted kubeconfigs, which the operator wrote.

@@ -1,7 +1,8 @@
 """What the two ports answer: requests to the model and its health, and the metrics page."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
 
 import orjson
 
@@ -12,7 +13,7 @@ from serving_runtime.proxy.connection_pool import ConnectionPool
 from serving_runtime.proxy.exchange import Exchange, Inference, refuse
 from serving_runtime.proxy.health import Health
 from serving_runtime.proxy.incoming import Incoming
-from serving_runtime.proxy.options import ProxyOptions
+from serving_runtime.proxy.options import ProxyOptions, Targets
 from serving_runtime.proxy.paths import Paths, Purpose
 from serving_runtime.proxy.places import Places
 from serving_runtime.proxy.request_counts import RequestCounts
@@ -20,20 +21,22 @@ from serving_runtime.telemetry.metrics import text
 
 
 class ProxyApplication:
-    """Forwards requests to the container.
+    """Forwards requests to the container, or to the programs in its stead.
 
     Attributes:
         draining: whether the proxy is no longer ready.
     """
 
-    def __init__(self, options: ProxyOptions) -> None:
+    def __init__(self, options: ProxyOptions, targets: Targets) -> None:
         self.draining = False
-        self._paths = Paths(options.model_name)
-        self.pool = ConnectionPool(options.target_port, options.limits)
+        self._paths = Paths(options.model_name, has_explainer=targets.explainer is not None)
+        self._pools = {target.name: ConnectionPool(target, options.limits) for target in targets}
+        self._first = self._pools[targets.first.name]
+        self._explainer = self._first if targets.explainer is None else self._pools[targets.explainer.name]
         places = Places(options.max_concurrent_requests)
         self.counts = RequestCounts(options.model_name, lambda: places.waiting)
         self._inference = Inference(self.counts, places)
-        self._health = Health(options, self.pool)
+        self._health = [Health(target, self._pools[target.name], options.limits) for target in targets]
         self._unanswered = UnansweredRequests()
 
     def begin(self, incoming: Incoming, client: ClientConnection) -> Work | None:
@@ -42,11 +45,12 @@ class ProxyApplication:
             raise ValueError("a request without a head")
         purpose = self._paths.purpose(head.method, head.target)
         if purpose is Purpose.LIVE:
-            return _Question(client, "live", self._health.live)
+            return _Question(client, "live", self._live)
         if purpose is Purpose.READY:
             return _Question(client, "ready", self._ready)
         inference = self._inference if purpose is Purpose.INFERENCE else None
-        exchange = Exchange(head, incoming, client, self.pool, inference)
+        pool = self._explainer if purpose is Purpose.EXPLANATION else self._first
+        exchange = Exchange(head, incoming, client, pool, inference)
         try:
             if incoming.caller_limit:
                 self._unanswered.enter(incoming.caller, incoming.caller_limit)
@@ -57,8 +61,28 @@ class ProxyApplication:
             return None
         return exchange
 
+    async def _live(self) -> str:
+        return await _first_reason(each.live() for each in self._health)
+
     async def _ready(self) -> str:
-        return "the server is shutting down" if self.draining else await self._health.ready()
+        if self.draining:
+            return "the server is shutting down"
+        return await _first_reason(each.ready() for each in self._health)
+
+    def sweep(self, now: float) -> None:
+        """End unused connections and requests without progress; called once a second."""
+        for pool in self._pools.values():
+            pool.sweep(now)
+
+    def close(self) -> None:
+        """End all connections to the container."""
+        for pool in self._pools.values():
+            pool.close()
+
+
+async def _first_reason(answers: Iterable[Coroutine[Any, Any, str]]) -> str:
+    """Return the first reason against; empty without one. They are awaited at the same time."""
+    return next((reason for reason in await asyncio.gather(*answers) if reason), "")
 
 
 class _Question:

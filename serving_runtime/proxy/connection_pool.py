@@ -1,9 +1,9 @@
-"""Connections to the container, kept alive between requests; unused ones are closed after a moment."""
+"""Connections to a container, kept alive between requests; unused ones are closed after a moment."""
 
 import asyncio
 
 from serving_runtime.proxy.container_connection import ContainerConnection
-from serving_runtime.proxy.options import ProxyLimits
+from serving_runtime.proxy.options import ProxyLimits, Target
 
 HOST = "127.0.0.1"
 _MAX_UNUSED = 256
@@ -14,10 +14,17 @@ class Unreachable(Exception):  # noqa: N818 - as the others in errors.py
 
 
 class ConnectionPool:
-    """Connections of one container."""
+    """Connections of one container, or of one program in its stead.
 
-    def __init__(self, port: int, limits: ProxyLimits) -> None:
-        self._port = port
+    Attributes:
+        name: the container's, in messages.
+        is_runtime: whether it is the platform's own runtime.
+    """
+
+    def __init__(self, target: Target, limits: ProxyLimits) -> None:
+        self.name = target.name
+        self.is_runtime = target.is_runtime
+        self._port = target.port
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._unused: list[ContainerConnection] = []
@@ -35,7 +42,7 @@ class ConnectionPool:
 
     async def connect(self) -> ContainerConnection:
         """Return a new connection; raises Unreachable."""
-        at = f"the container does not accept connections on {HOST}:{self._port}"
+        at = f"{self.name} does not accept connections on {HOST}:{self._port}"
         try:
             async with asyncio.timeout(self._limits.connect_s):
                 _, connection = await self._loop.create_connection(lambda: ContainerConnection(self), HOST, self._port)

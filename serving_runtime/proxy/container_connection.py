@@ -38,7 +38,13 @@ class Receiver(Protocol):
 
 
 class Owner(Protocol):
-    """Keeps connections that have answered."""
+    """Keeps connections that have answered.
+
+    Attributes:
+        name: the container's, in messages.
+    """
+
+    name: str
 
     def on_free(self, connection: "ContainerConnection") -> None: ...
     def on_gone(self, connection: "ContainerConnection") -> None: ...
@@ -115,7 +121,7 @@ class ContainerConnection(asyncio.Protocol):
 
     def end_silence(self) -> None:
         """End the request: the container makes no progress."""
-        self._break("the container has made no progress with the request for too long", 504)
+        self._break(f"{self._owner.name} has made no progress with the request for too long", 504)
 
     # Called by asyncio
 
@@ -133,17 +139,17 @@ class ContainerConnection(asyncio.Protocol):
         except httptools.HttpParserCallbackError as error:
             if not isinstance(error.__context__, BadMessage):
                 raise
-            self._fail(f"the container's answer is invalid: {error.__context__}")
+            self._fail(f"the answer of {self._owner.name} is invalid: {error.__context__}")
             return
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(f"the container's answer is not valid HTTP/1.1: {error}")
+            self._fail(f"the answer of {self._owner.name} is not valid HTTP/1.1: {error}")
             return
         if self._done:
             self._end()
             return
         self._outside_bytes = 0 if self._passed_piece else self._outside_bytes + len(data)
         if self._outside_bytes > MAX_HEAD_BYTES:
-            self._break(f"the headers of the container's answer are larger than {MAX_HEAD_BYTES} bytes")
+            self._break(f"the headers of the answer of {self._owner.name} are larger than {MAX_HEAD_BYTES} bytes")
         elif self._receiver is not None:
             self._receiver.on_answer_read()
 
@@ -162,7 +168,7 @@ class ContainerConnection(asyncio.Protocol):
             began = self._head is not None
             what = "in the middle of its answer" if began else "without an answer"
             reason = f": {error}" if error else ""
-            self._break(f"the container closed the connection {what}{reason}")
+            self._break(f"{self._owner.name} closed the connection {what}{reason}")
 
     def pause_writing(self) -> None:
         self.full = True

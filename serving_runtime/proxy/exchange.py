@@ -158,7 +158,7 @@ class Exchange:
 
     def on_answer_head(self, head: AnswerHead) -> None:
         self._status = head.status
-        self._client.begin_answer(head.status, answer_lines(head), head.length)
+        self._client.begin_answer(head.status, answer_lines(head, of_runtime=self._pool.is_runtime), head.length)
 
     def on_answer_piece(self, piece: bytes) -> None:
         self._client.piece(piece)

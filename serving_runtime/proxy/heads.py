@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import NamedTuple, TypeAlias
 
+from serving_runtime.protocol import rows
+
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Names as sent, and values."""
 
@@ -34,6 +36,8 @@ _NEVER_DROPPED = frozenset({b"host"})
 
 _OURS = (b"fairlead-", b"x-envoy-")
 """Prefixes of answers' headers by which the platform and its gateway speak; a container's own are dropped."""
+
+_ROWS = rows.HEADER.encode()
 
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]+)([^#]*)", re.IGNORECASE)
@@ -113,7 +117,7 @@ def request_head(method: bytes, target: bytes, headers: Headers, version: str, *
 def answer_head(status: int, headers: Headers, version: str) -> AnswerHead:
     """Return the head of an answer; raises BadMessage."""
     if version not in ("1.0", "1.1") or not 200 <= status <= 599:
-        raise BadMessage(f"the container answered with status {status} of HTTP/{version}")
+        raise BadMessage(f"status {status} of HTTP/{version} is no answer")
     length = _body_length(headers)
     return AnswerHead(status, headers, None if length == _NO_LENGTH else length)
 
@@ -130,9 +134,17 @@ def request_lines(head: RequestHead, whole_bytes: int | None) -> bytes:
     return b"".join((head.method, b" ", head.target, b" HTTP/1.1\r\n", *_passed_on(head.headers), ending))
 
 
-def answer_lines(head: AnswerHead) -> bytes:
-    """Return the headers of an answer for the client, without its length and the connection's."""
-    kept = [(name, value) for name, value in head.headers if not name.lower().startswith(_OURS)]
+def answer_lines(head: AnswerHead, *, of_runtime: bool = False) -> bytes:
+    """Return the headers of an answer for the client, without its length and the connection's.
+
+    Args:
+        of_runtime: the platform's own runtime answered, whose count of rows is passed on.
+    """
+    kept = [
+        (name, value)
+        for name, value in head.headers
+        if not (lower := name.lower()).startswith(_OURS) or (of_runtime and lower == _ROWS)
+    ]
     return b"".join(_passed_on(kept))
 
 

@@ -1,4 +1,4 @@
-"""Health of the container: live where it accepts connections, ready where it says so.
+"""Health of a container: live where it accepts connections, ready where it says so.
 
     v2: GET /v2/health/ready answers 2xx        v1: GET /v1/models/NAME answers 2xx, and not "ready": false
     --health_path: GET it answers 2xx
@@ -7,27 +7,25 @@ Requests for health at the same time share one question to the container.
 """
 
 import asyncio
-from urllib.parse import quote
 
 import orjson
 
 from serving_runtime.proxy.connection_pool import HOST, ConnectionPool, Unreachable
 from serving_runtime.proxy.container_connection import ContainerConnection
 from serving_runtime.proxy.heads import AnswerHead, RequestHead, request_lines
-from serving_runtime.proxy.options import V1, ProxyLimits, ProxyOptions
+from serving_runtime.proxy.options import ProxyLimits, Target
 
 _MAX_BODY_BYTES = 64 * 1024
 
 
 class Health:
-    """Asks one container."""
+    """Asks one container, or one program in its stead."""
 
-    def __init__(self, options: ProxyOptions, pool: ConnectionPool) -> None:
-        self._path = health_path(options)
-        self._reads_body = options.protocol == V1 and not options.health_path
-        self._host = f"{HOST}:{options.target_port}".encode()
+    def __init__(self, target: Target, pool: ConnectionPool, limits: ProxyLimits) -> None:
+        self._target = target
+        self._host = f"{HOST}:{target.port}".encode()
         self._pool = pool
-        self._limits: ProxyLimits = options.limits
+        self._limits = limits
         self._asking: asyncio.Task[str] | None = None
 
     async def live(self) -> str:
@@ -45,41 +43,33 @@ class Health:
         return await asyncio.shield(self._asking)
 
     async def _ask(self) -> str:
-        question = f"GET {self._path.decode('latin-1')}"
+        name = self._target.name
+        question = f"GET {self._target.health_path.decode('latin-1')}"
         try:
             async with asyncio.timeout(self._limits.probe_s):
                 answer = await self._answer()
         except TimeoutError:
-            return f"the container has not answered {question} in {self._limits.probe_s:g} s"
+            return f"{name} has not answered {question} in {self._limits.probe_s:g} s"
         except Unreachable as error:
             return str(error)
         if isinstance(answer, str):
             return f"{question}: {answer}"
         status, body = answer
         if not 200 <= status <= 299:
-            return f"the container answers {question} with {status}"
-        if self._reads_body and says_not_ready(body):
-            return f"the container answers {question} with a model that is not ready"
+            return f"{name} answers {question} with {status}"
+        if self._target.reads_health and says_not_ready(body):
+            return f"{name} answers {question} with a model that is not ready"
         return ""
 
     async def _answer(self) -> tuple[int, bytes] | str:
         connection = await self._pool.connect()
         probe = _Probe(connection)
-        lines = request_lines(RequestHead(b"GET", self._path, ((b"Host", self._host),)), None)
+        lines = request_lines(RequestHead(b"GET", self._target.health_path, ((b"Host", self._host),)), None)
         connection.request(lines, probe)  # and it is never `sent`: dropped below, it must take no request before
         try:
             return await probe.answer
         finally:
             connection.drop()
-
-
-def health_path(options: ProxyOptions) -> bytes:
-    """Return the path of the health request."""
-    if options.health_path:
-        return options.health_path.encode()
-    if options.protocol == V1:
-        return b"/v1/models/" + quote(options.model_name, safe="").encode()
-    return b"/v2/health/ready"
 
 
 def says_not_ready(body: bytes) -> bool:

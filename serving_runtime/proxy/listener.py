@@ -33,8 +33,10 @@ class ProxyListener:
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        """Listen; raises OSError where another process has taken the port since it was bound."""
-        self._server = await self._loop.create_server(lambda: ClientConnection(self), sock=self._socket, backlog=4096)
+        """Listen; raises OSError where another process has taken the address since it was bound."""
+        unix = self._socket.family == socket.AF_UNIX
+        create = self._loop.create_unix_server if unix else self._loop.create_server
+        self._server = await create(lambda: ClientConnection(self), sock=self._socket, backlog=4096)
         self._sweep()
 
     def add(self, connection: ClientConnection) -> None:

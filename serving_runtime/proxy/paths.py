@@ -1,6 +1,7 @@
 """Paths: what a request is for. Pure.
 
-Health is answered here, inference is counted and limited, and all else only forwarded.
+Health is answered here, inference is counted and limited, explanations go to the explainer, and all else is only
+forwarded.
 """
 
 import enum
@@ -16,22 +17,30 @@ class Purpose(enum.Enum):
     LIVE = enum.auto()
     READY = enum.auto()
     INFERENCE = enum.auto()
+    EXPLANATION = enum.auto()
     OTHER = enum.auto()
 
 
 class Paths:
-    """Purposes of the paths of one model."""
+    """Purposes of the paths of one model.
 
-    def __init__(self, model_name: str) -> None:
+    Args:
+        has_explainer: a server of their own gets explain requests. Their paths are compared as a whole, as the
+            gateway's on Kubernetes are.
+    """
+
+    def __init__(self, model_name: str, *, has_explainer: bool = False) -> None:
         self._model = model_name.encode()
+        self._explains: tuple[bytes, ...] = ()
+        if has_explainer:
+            self._explains = (b"/v1/models/%b:explain" % self._model, b"/v2/models/%b/explain" % self._model)
 
     def purpose(self, method: bytes, target: bytes) -> Purpose:
         """Return the purpose of a request; `target` is in origin form, with its query."""
         path = target.partition(b"?")[0]
-        if b"%" in path:
-            path = unquote_to_bytes(path)  # as the container reads it: an escape must not hide a request
         if method == b"POST":
-            return Purpose.INFERENCE if self._infers(path) else Purpose.OTHER
+            return self._of_post(path)
+        path = _unescaped(path)
         if method not in (b"GET", b"HEAD"):
             return Purpose.OTHER
         match path.removeprefix(b"/").split(b"/"):
@@ -43,6 +52,11 @@ class Paths:
                 return Purpose.READY if model == self._model else Purpose.OTHER
         return Purpose.OTHER
 
+    def _of_post(self, path: bytes) -> Purpose:
+        if path in self._explains:
+            return Purpose.EXPLANATION
+        return Purpose.INFERENCE if self._infers(_unescaped(path)) else Purpose.OTHER
+
     def _infers(self, path: bytes) -> bool:
         match path.removeprefix(b"/").split(b"/"):
             case [b"v2", b"models", model, call] | [b"v2", b"models", model, b"versions", _, call]:
@@ -51,3 +65,8 @@ class Paths:
                 model, _, call = called.rpartition(b":")
                 return model == self._model and call in _V1_CALLS
         return False
+
+
+def _unescaped(path: bytes) -> bytes:
+    """Return a path as the container reads it: an escape must not hide a request."""
+    return unquote_to_bytes(path) if b"%" in path else path

@@ -18,7 +18,7 @@ import uvloop
 from serving_runtime.protocol import revision
 from serving_runtime.proxy.applications import MetricsApplication, ProxyApplication
 from serving_runtime.proxy.listener import ProxyListener
-from serving_runtime.proxy.options import ProxyOptions
+from serving_runtime.proxy.options import ProxyOptions, Targets
 
 logger = logging.getLogger(__name__)
 
@@ -32,22 +32,39 @@ class ProxyServer:
     """The two ports of the proxy.
 
     Args:
-        http, metrics: bound sockets.
+        http, metrics: bound sockets; without the second one the metrics are another server's.
+        targets: what it forwards to; by default the container of the options.
+
+    Attributes:
+        abandon: called before a second signal ends the process.
+        stopping_since: when it began to drain, by the loop's time; None before.
     """
 
-    def __init__(self, options: ProxyOptions, http: socket.socket, metrics: socket.socket) -> None:
+    def __init__(
+        self,
+        options: ProxyOptions,
+        http: socket.socket,
+        metrics: socket.socket | None,
+        targets: Targets | None = None,
+    ) -> None:
+        self.abandon: Callable[[], None] = lambda: None
+        self.stopping_since: float | None = None
         self._options = options
-        self._application = ProxyApplication(options)
+        self._application = ProxyApplication(options, targets or Targets.of_container(options))
         own_headers = revision.header_line(options.revision)
         self._http = ProxyListener(self._application, http, options, own_headers)
-        self._metrics = ProxyListener(MetricsApplication(self._application.counts), metrics, options)
+        self._metrics = None
+        if metrics is not None:
+            self._metrics = ProxyListener(MetricsApplication(self._application.counts), metrics, options)
         self._stop = asyncio.Event()
+        self._signalled = False
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         """Listen; raises OSError."""
         await self._http.start()
-        await self._metrics.start()
+        if self._metrics is not None:
+            await self._metrics.start()
         self._sweep()
 
     async def serve(self) -> int:
@@ -73,21 +90,31 @@ class ProxyServer:
         if self._sweeper is not None:
             self._sweeper.cancel()
         self._http.abort()
-        self._metrics.abort()
-        self._application.pool.close()
+        if self._metrics is not None:
+            self._metrics.abort()
+        self._application.close()
 
     def stop(self) -> None:
-        """Begin to drain; called again, end the process."""
-        if self._stop.is_set():
+        """Begin to drain, for a signal; called again, end the process."""
+        if self._signalled:
+            self.abandon()
             sys.stderr.write("fairlead-serve proxy: second stop signal, exiting immediately\n")
             sys.stderr.flush()
             os._exit(1)
+        self._signalled = True
+        self.begin_to_drain()
+
+    def begin_to_drain(self) -> None:
+        """Be no longer ready, and end `serve` once the requests in flight are answered."""
+        if self._stop.is_set():
+            return
+        self.stopping_since = asyncio.get_running_loop().time()
         self._application.draining = self._http.draining = True
         self._stop.set()
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
-        self._application.pool.sweep(loop.time())
+        self._application.sweep(loop.time())
         self._sweeper = loop.call_later(_SWEEP_S, self._sweep)
 
 

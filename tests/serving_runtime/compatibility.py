@@ -53,7 +53,7 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
             "V1b",
             "V1 explain",
             "yes",
-            "of models in Python that have `explain`; on Kubernetes by an [explainer](explainers.md) container",
+            "of models in Python that have `explain`; or by an [explainer](explainers.md) beside it",
         ),
     ),
     "Extensions": (

@@ -223,7 +223,7 @@ def _apply(change: Change, owner: str, outside: Outside) -> Sequence[Drift]:
 
     if outside.clock() - change.now > _SURE:
         check_lease()
-    refs = [each for revision in desired.revisions for each in revision.secret_env.values()]
+    refs = [each for revision in desired.revisions for each in revision.secret_refs]
     try:
         if refs and service.cluster.kind == LOCAL:
             outside.driver.apply_secrets(service.namespace, service.name, read_secrets)

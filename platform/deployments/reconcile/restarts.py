@@ -134,7 +134,7 @@ def variables_left_out(row: Revision, cluster: Cluster) -> str:
         return ""
     state = revision_state(row)
     names = (*state.env, *state.secret_env)
-    return left_out(names, state.companions, state.custom, is_code=state.is_code and allows_python(cluster))
+    return left_out(names, state.containers, state.custom, is_code=state.is_code and allows_python(cluster))
 
 
 def _has_variables(row: Revision) -> bool:

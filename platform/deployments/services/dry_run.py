@@ -20,6 +20,7 @@ from deployments.domain.service_state.owner import Owner
 from deployments.models import InferenceService, Rollout
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.service_plan import carry_out, planning
+from deployments.services.files.programs import with_records
 from deployments.services.files.service_files import service_apply, service_planned
 from deployments.services.policies import policy_planned
 from deployments.services.rollout.rollout_forecast import Look, Survey, analysis_plan, room_plan
@@ -42,6 +43,7 @@ def service_plan(
     by: Owner | None = None,
 ) -> Planned[Plan, tuple[InferenceService, bool]]:
     """Return the plan of `service_apply`, without changing anything; raises what that raises."""
+    document = with_records(document, namespace=namespace, name=name, now=now)
     arguments: dict[str, Any] = {"document": document, "namespace": namespace, "name": name, "actor": actor, "now": now}
     arguments |= {"accept": accept, "may_grant_egress": may_grant_egress, "default_access": default_access, "by": by}
     change, rollout, created = service_planned(**arguments)

@@ -1,4 +1,4 @@
-"""Images as versions: the version of a service's model that represents the image of its custom predictor.
+"""Images as versions: the version of a service's model that represents image or program of its custom predictor.
 
 Such a version has a number, a digest and its author as any has, so that rollouts, approvals and records are the same.
 It has no files: what reads those refuses it by `check_has_files`.
@@ -28,8 +28,13 @@ def check_has_files(version: ModelVersion) -> None:
         )
 
 
-def image_version(*, model: str, image: str, now: datetime, actor: str) -> ModelVersion:
-    """Return the model's version of an image, which has a digest; one that is new is not saved yet (`image_add`)."""
+def image_version(*, model: str, image: str, now: datetime, actor: str, what: str = "Image") -> ModelVersion:
+    """Return the model's version of an image, which has a digest; one that is new is not saved yet (`image_add`).
+
+    Args:
+        image: its name, or the record of a program.
+        what: begins the description of a new version.
+    """
     digest = parse_image(image).digest
     versions = ModelVersion.objects.select_related("model")
     known = versions.filter(model__name=model, digest=digest, platform=IMAGE_PLATFORM).first()
@@ -43,7 +48,7 @@ def image_version(*, model: str, image: str, now: datetime, actor: str) -> Model
         artifact_uri="",
         size_bytes=0,
         source_name=image.partition("@")[0].rpartition("/")[2][:_LONGEST],
-        description=f"Image {image}",
+        description=f"{what} {image}",
         lineage=Lineage().as_json(),
         platform=IMAGE_PLATFORM,
         status=Status.READY.value,

@@ -1,9 +1,10 @@
 """Command `proxy`: counts the requests to a container of the user's own, and answers for its health.
 
     fairlead-serve proxy --target_port=8080 --model_name=digits --protocol=v2
+    fairlead-serve proxy --programs=FILE --http-address=fd:3 --grpc-address=fd:4 --metrics-address=fd:5 --model_name=m
 
 It listens in the container's stead and forwards everything to 127.0.0.1, in the same pod. Its metrics are the
-runtime's, so that rollouts and autoscaling work for any image.
+runtime's, so that rollouts and autoscaling work for any image. With `--programs` it starts what it forwards to.
 """
 
 import argparse
@@ -17,7 +18,17 @@ from serving_runtime.common.errors import ServingError
 from serving_runtime.proxy import options
 from serving_runtime.proxy.options import ProxyOptions
 from serving_runtime.server.flags.parser import Parser
-from serving_runtime.server.flags.types import EVERYWHERE, address, count, port_number, positive, revision
+from serving_runtime.server.flags.types import (
+    EVERYWHERE,
+    INHERITED,
+    UNIX,
+    address,
+    count,
+    endpoint,
+    port_number,
+    positive,
+    revision,
+)
 from serving_runtime.server.sockets import StartError, bind, place, write_port_file
 from serving_runtime.shared import json_log
 from serving_runtime.telemetry.log_settings import DEFAULT, JSON, LogControl, LogSettings
@@ -26,9 +37,10 @@ from serving_runtime.telemetry.log_settings import DEFAULT, JSON, LogControl, Lo
 def main(arguments: Sequence[str]) -> int:
     """Run `proxy`; returns the exit code."""
     parser = _parser()
-    chosen = _options(parser, parser.parse_args(arguments[1:]))
+    found = parser.parse_args(arguments[1:])
+    chosen = _options(parser, found)
     try:
-        return serve(chosen)
+        return serve(chosen) if found.programs is None else serve_programs(chosen, found)
     except ServingError as error:
         sys.stderr.write(f"fairlead-serve proxy: {error}\n")
         return 1
@@ -38,10 +50,7 @@ def serve(chosen: ProxyOptions) -> int:
     """Serve until terminated; returns the exit code. Raises StartError."""
     from serving_runtime.proxy import server  # noqa: PLC0415 - --help and bad flags answer before anything is loaded
 
-    wants_json = json_log.is_wanted(os.environ)
-    LogControl(LogSettings(log_format=JSON if wants_json else DEFAULT)).open()
-    if wants_json:
-        json_log.log_uncaught()
+    _open_log()
     http = bind(chosen.address, chosen.http_port, "http", flag="--http_port")
     metrics = bind(chosen.address, chosen.metrics_port, "metrics", flag="--metrics_port")
     places = {"http": place(http), "metrics": place(metrics)}
@@ -56,13 +65,51 @@ def serve(chosen: ProxyOptions) -> int:
         raise StartError(f"cannot listen on {chosen.address}: {error.strerror or error}; choose other ports") from error
 
 
+def serve_programs(chosen: ProxyOptions, found: argparse.Namespace) -> int:
+    """Run programs and serve until terminated; returns the exit code. Raises StartError and CannotStart."""
+    from serving_runtime.proxy.programs import free_ports, plan, programs_file, replica  # noqa: PLC0415 - as above
+    from serving_runtime.server import proxy_endpoints  # noqa: PLC0415 - as above
+
+    try:
+        programs = programs_file.read(found.programs)
+    except programs_file.BadPrograms as error:
+        sys.stderr.write(f"fairlead-serve proxy: --programs: {error}\n")
+        return 2
+    _open_log()
+    asked = {name: _place(found, name) for name in proxy_endpoints.NAMES}
+    with proxy_endpoints.opened(programs, asked) as endpoints:
+
+        def on_ready() -> None:
+            if chosen.port_file is not None:
+                write_port_file(chosen.port_file, endpoints.places)
+
+        planned = plan.planned(programs, chosen, free_ports.free_ports(), endpoints.runtimes)
+        try:
+            return replica.run(chosen, planned, endpoints.sockets, on_ready)
+        except OSError as error:
+            raise StartError(f"cannot listen: {error.strerror or error}; choose other addresses") from error
+
+
+def _place(found: argparse.Namespace, endpoint: str) -> tuple[str, int]:
+    """Return the address and port that the flags give an endpoint."""
+    return getattr(found, f"{endpoint}_address") or found.address, getattr(found, f"{endpoint}_port")
+
+
+def _open_log() -> None:
+    wants_json = json_log.is_wanted(os.environ)
+    LogControl(LogSettings(log_format=JSON if wants_json else DEFAULT)).open()
+    if wants_json:
+        json_log.log_uncaught()
+
+
 def _options(parser: Parser, found: argparse.Namespace) -> ProxyOptions:
+    _check_target(parser, found)
     if found.target_port in (found.http_port, found.metrics_port):
         parser.error(f"--target_port={found.target_port} is a port of the proxy itself; the container needs its own")
     if not found.model_name:
         parser.error("--model_name is empty; give the name in the paths of the container's model")
     return ProxyOptions(
-        target_port=found.target_port,
+        target_port=found.target_port or 0,
         model_name=found.model_name,
         protocol=found.protocol,
         health_path=found.health_path,
@@ -75,6 +122,25 @@ def _options(parser: Parser, found: argparse.Namespace) -> ProxyOptions:
         exit_timeout_s=found.exit_timeout_secs,
         revision=found.revision,
     )
+
+
+def _check_target(parser: Parser, found: argparse.Namespace) -> None:
+    """Exit where the flags name neither or both of container and programs, or flags of the one beside the other."""
+    if found.programs is None and found.target_port is None:
+        parser.error("give --target_port of a container, or --programs to start")
+    if found.programs is not None:
+        if found.target_port is not None:
+            parser.error(
+                "--target_port does not go with --programs, whose ports the proxy chooses; leave one of them out"
+            )
+        addresses = [found.http_address, found.grpc_address, found.metrics_address]
+        inherited = [each for each in addresses if each is not None and each.startswith((UNIX, INHERITED))]
+        if twice := next((each for each in inherited if inherited.count(each) > 1), ""):
+            parser.error(f"{twice} is the address of two endpoints; give each its own")
+        return
+    for name in ("http", "grpc", "metrics"):
+        if getattr(found, f"{name}_address") is not None:
+            parser.error(f"--{name}-address goes with --programs; in front of a container give --address")
 
 
 def _path(text: str) -> str:
@@ -97,8 +163,12 @@ def _revision(text: str) -> str:
 def _parser() -> Parser:
     environment = os.environ
     parser = Parser(prog="fairlead-serve proxy", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
+    parser.add_argument("--target_port", type=_target_port, metavar="N", help="port of the container at 127.0.0.1")
     parser.add_argument(
-        "--target_port", type=_target_port, required=True, metavar="N", help="port of the container at 127.0.0.1"
+        "--programs",
+        type=Path,
+        metavar="FILE",
+        help="starts the programs of this JSON file in place of a container, and removes the file",
     )
     name = environment.get("MODEL_NAME", "")
     parser.add_argument(
@@ -117,9 +187,21 @@ def _parser() -> Parser:
         metavar="PATH",
         help="path of the container that answers 2xx once it is ready (the protocol's)",
     )
-    for endpoint, port in (("http", 8000), ("metrics", 8002)):
+    for name, port in (("http", 8000), ("grpc", 8001), ("metrics", 8002)):
+        what = f"{name} of programs" if name == "grpc" else name
         parser.add_argument(
-            f"--{endpoint}_port", type=port_number, default=port, metavar="N", help=f"port for {endpoint} ({port})"
+            f"--{name}_port",
+            f"--{name}-port",
+            type=port_number,
+            default=port,
+            metavar="N",
+            help=f"port for {what} ({port})",
+        )
+        parser.add_argument(
+            f"--{name}-address",
+            type=endpoint,
+            metavar="ADDRESS",
+            help=f"address for {name} of programs; without a port unix:/path, or fd:N bound already (--address)",
         )
     parser.add_argument(
         "--address",
@@ -128,7 +210,13 @@ def _parser() -> Parser:
         metavar="IP",
         help="address to listen on (::, all)",
     )
-    parser.add_argument("--port-file", type=Path, metavar="FILE", help="file for the ports, as JSON, once it listens")
+    parser.add_argument(
+        "--port-file",
+        "--port_file",
+        type=Path,
+        metavar="FILE",
+        help="file for the ports, as JSON, once it listens",
+    )
     parser.add_argument(
         "--http-max-input-size",
         type=positive,

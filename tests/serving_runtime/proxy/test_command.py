@@ -111,12 +111,19 @@ def test_it_loads_neither_numpy_nor_the_engine() -> None:
     )
     assert "serving_runtime.proxy.exchange" in loaded
     assert loaded.isdisjoint(HEAVY)
+    assert not [name for name in loaded if name.startswith("serving_runtime.proxy.programs")]
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--model_name=m"], "the following arguments are required: --target_port"),
+        (["--model_name=m"], "give --target_port of a container, or --programs to start"),
+        (["--model_name=m", "--programs=f", "--target_port=1"], "--target_port does not go with --programs"),
+        (["--target_port=1", "--model_name=m", "--http-address=fd:3"], "--http-address goes with --programs"),
+        (
+            ["--model_name=m", "--programs=f", "--http-address=fd:3", "--grpc-address=fd:3"],
+            "fd:3 is the address of two endpoints",
+        ),
         (["--target_port=0", "--model_name=m"], "'0' is no port that a container listens on"),
         (["--target_port=8000", "--model_name=m"], "--target_port=8000 is a port of the proxy itself"),
         (["--target_port=1", "--model_name=m", "--protocol=v3"], "invalid choice: 'v3'"),

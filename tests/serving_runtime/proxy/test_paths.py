@@ -44,3 +44,23 @@ def test_a_path_has_a_purpose(request_line: str, purpose: Purpose) -> None:
 
 def test_a_models_name_may_have_colons() -> None:
     assert Paths("a:b").purpose(b"POST", b"/v1/models/a:b:predict") is INFERENCE
+
+
+@pytest.mark.parametrize(
+    ("request_line", "purpose"),
+    [
+        ("POST /v1/models/digits:explain", Purpose.EXPLANATION),
+        ("POST /v1/models/digits:explain?n=1", Purpose.EXPLANATION),
+        ("POST /v2/models/digits/explain", Purpose.EXPLANATION),
+        ("GET /v2/models/digits/explain", OTHER),
+        ("POST /v2/models/digits/versions/1/explain", OTHER),
+        ("POST /v2/models/digits/explain/", OTHER),
+        ("POST /v2/models/other/explain", OTHER),
+        ("POST /v1/models/digits%3Aexplain", INFERENCE),
+        ("POST /v1/models/digits:explain/", INFERENCE),
+        ("POST /v1/models/digits:predict", INFERENCE),
+    ],
+)
+def test_whole_paths_go_to_an_explainer_and_what_is_escaped_does_not(request_line: str, purpose: Purpose) -> None:
+    method, target = request_line.encode().split()
+    assert Paths("digits", has_explainer=True).purpose(method, target) is purpose

@@ -4,12 +4,12 @@ from clusters.domain.resources import limit_of
 from common.errors import InvalidInput
 from common.files.document import Document
 from deployments.domain.service_file import access
-from deployments.domain.service_file.companion import field_of
+from deployments.domain.service_file.companion import Companion, container_field
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.pods import pod_field_of
-from deployments.domain.service_file.predictor import FIELD as PREDICTOR
+from deployments.domain.service_file.predictor import CONTAINER, CustomPredictor
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
-from integrations.clusters.base import CompanionKind, DriftPolicy
+from integrations.clusters.base import DriftPolicy
 
 LOCAL = "local"
 
@@ -17,6 +17,12 @@ LOCAL = "local"
 def parse_drift(spec: Document) -> DriftPolicy | None:
     """Return the policy of `spec.drift`; None without one."""
     return spec.choice("drift", DriftPolicy, DriftPolicy.HEAL) if spec.raw("drift", None) is not None else None
+
+
+def containers_of(spec: ServiceSpec) -> dict[str, Companion | CustomPredictor]:
+    """Return the containers of the deployer's own, by their fields."""
+    found: dict[str, Companion | CustomPredictor] = {} if spec.custom is None else {CONTAINER: spec.custom}
+    return found | {container_field(kind): its for kind, its in spec.companions.items()}
 
 
 def refuse_on(kind: str, spec: ServiceSpec) -> None:
@@ -27,12 +33,7 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "teams, users or keys",
             field=f"{access.FIELD}.subjects",
         )
-    if kind == LOCAL and spec.custom is not None:
-        raise InvalidInput(
-            f"{PREDICTOR} cannot be honoured on the local cluster, which runs models and no images; choose a "
-            "Kubernetes cluster, or serve a model in Python",
-            field=PREDICTOR,
-        )
+    _refuse_container(kind, spec)
     if kind == LOCAL and spec.patches:
         raise InvalidInput(
             "spec.patches are for services on Kubernetes: the local cluster has no objects to patch; leave them out",
@@ -72,10 +73,19 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "concurrency, rps or avg_time_queue_ms there",
             field="spec.predictor.scaleMetric",
         )
-    for companion in spec.companions if kind == LOCAL else ():
-        instead = ", or let an ensemble do it" if companion is CompanionKind.TRANSFORMER else ""
-        raise InvalidInput(
-            f"{field_of(companion)} cannot be honoured on the local cluster, which runs models and no images; choose a "
-            f"Kubernetes cluster{instead}",
-            field=field_of(companion),
-        )
+
+
+def _refuse_container(kind: str, spec: ServiceSpec) -> None:
+    """Raise InvalidInput for an image on the local cluster, and for a program elsewhere."""
+    for container, its in containers_of(spec).items():
+        if kind == LOCAL and not its.working_dir:
+            raise InvalidInput(
+                f"{container}.image cannot be honoured on the local cluster, which runs programs and no images; name "
+                "the folder of a program in workingDir and its command, or choose a Kubernetes cluster",
+                field=f"{container}.image",
+            )
+        if kind != LOCAL and its.working_dir:
+            raise InvalidInput(
+                f"{container}.workingDir is for services on the local cluster: pods run images; name one in image",
+                field=f"{container}.workingDir",
+            )

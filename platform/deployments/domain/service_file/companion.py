@@ -1,7 +1,7 @@
 """Companions of a predictor in a service file: KServe's `spec.transformer` and `spec.explainer`. Pure.
 
 Each is one container. The transformer is in front of the predictor, the explainer takes explain requests; both call
-the predictor themselves.
+the predictor themselves. On the local cluster it is a program, and part of each replica.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 from clusters.domain.resources import parse_resources, resources_json
 from common.files.document import Document
-from deployments.domain.service_file.containers import check_image, parse_words
+from deployments.domain.service_file.containers import is_program, parse_source, parse_words, source_json
 from deployments.domain.service_file.scaling import MAX_REPLICAS
 from deployments.domain.service_file.variables import env_json, parse_env
 from integrations.clusters.base import CompanionKind, Resources, SecretKeyRef
@@ -40,10 +40,12 @@ class Companion:
     """The transformer or the explainer of a service.
 
     Attributes:
+        image: of a program its record, `NAME@sha256:…`; empty until its file is applied.
         command, args: instead of the image's own; empty keeps those.
         secret_env: variables whose values are in secrets.
         scale_percent: how much of the requested CPU or memory a replica should use.
-        http_port, grpc_port: its ports for V2 requests.
+        http_port, grpc_port: its ports for V2 requests; a program's are chosen where it starts.
+        working_dir: the folder of a program; empty for an image.
     """
 
     image: str
@@ -58,6 +60,7 @@ class Companion:
     scale_percent: float = _DEFAULT_PERCENT
     http_port: int = HTTP_PORT
     grpc_port: int = GRPC_PORT
+    working_dir: str = ""
 
     @property
     def is_automatic(self) -> bool:
@@ -74,9 +77,14 @@ def field_of(kind: CompanionKind) -> str:
     return f"spec.{kind}"
 
 
+def container_field(kind: CompanionKind) -> str:
+    """Return the dotted name of the field of a companion's container."""
+    return f"{field_of(kind)}.containers[0]"
+
+
 def image_of(kind: CompanionKind) -> str:
     """Return the dotted name of the field of a companion's image."""
-    return f"{field_of(kind)}.containers[0].image"
+    return f"{container_field(kind)}.image"
 
 
 def longest_name(kind: CompanionKind) -> int:
@@ -98,20 +106,22 @@ def parse_companion(spec: Document, kind: CompanionKind, service: str) -> Compan
     if kind is CompanionKind.EXPLAINER and (named := next((each for each in _TYPES if each in its.names), "")):
         its.fault(named, "is a type of explainer with an image of KServe's; name its image in containers instead")
         return None
-    minimum = its.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
-    maximum = its.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
-    if maximum < minimum and its.is_sound("minReplicas"):
-        its.fault("maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
     containers = its.documents("containers")
     if len(containers) != 1:
         its.fault("containers", f"has {len(containers)} entries; {what} is one container")
         containers = [its.or_empty("no container")]
     container = containers[0]
     container.text("name", default="")
-    ports = _ports(container, what)
+    if is_program(container):
+        _refuse_scaling(its)
+        ports = {}
+    else:
+        ports = _ports(container, what)
+    minimum, maximum = _replicas(its)
+    image, working_dir = parse_source(container)
     env, secret_env = parse_env(container)
     result = Companion(
-        image=container.text("image", check=check_image),
+        image=image,
         command=parse_words(container, "command"),
         args=parse_words(container, "args"),
         env=env,
@@ -123,6 +133,7 @@ def parse_companion(spec: Document, kind: CompanionKind, service: str) -> Compan
         scale_percent=its.number("scaleTarget", minimum=1, maximum=100, default=_DEFAULT_PERCENT),
         http_port=ports.get("http", HTTP_PORT),
         grpc_port=ports.get("grpc", GRPC_PORT),
+        working_dir=working_dir,
     )
     its.refuse_unknown(_INSTEAD)
     container.refuse_unknown(_INSTEAD)
@@ -135,17 +146,20 @@ def companion_json(its: Companion | None, kind: CompanionKind) -> dict[str, Any]
         return {}
     container: dict[str, Any] = {
         "name": kind.value,
-        "image": its.image,
+        **source_json(its.image, its.working_dir),
         "command": list(its.command),
         "args": list(its.args),
         "env": env_json(its.env, its.secret_env),
-        "ports": [
+    }
+    if not its.working_dir:
+        container["ports"] = [
             {"name": "http", "containerPort": its.http_port},
             {"name": "grpc", "containerPort": its.grpc_port},
-        ],
-    }
+        ]
     if resources := resources_json(its.resources):
         container["resources"] = resources
+    if its.working_dir:
+        return {"containers": [container]}
     return {
         "minReplicas": its.min_replicas,
         "maxReplicas": its.max_replicas,
@@ -158,6 +172,23 @@ def companion_json(its: Companion | None, kind: CompanionKind) -> dict[str, Any]
 def stored_companion(value: Mapping[str, Any], kind: CompanionKind) -> Companion | None:
     """Return the companion from the JSON of `companion_json`."""
     return parse_companion(Document({kind.value: value}, "spec"), kind, "") if value else None
+
+
+def _replicas(its: Document) -> tuple[int, int]:
+    minimum = its.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
+    maximum = its.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
+    if maximum < minimum and its.is_sound("minReplicas"):
+        its.fault("maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
+    return minimum, maximum
+
+
+def _refuse_scaling(its: Document) -> None:
+    """Report fields of replicas of a program: each replica of its predictor has its own."""
+    for name in ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget"):
+        found = its.raw(name, None)
+        if found is not None and not (name.endswith("Replicas") and found == 1):
+            what = "cannot be honoured with workingDir: each replica of the predictor has its own; leave it out"
+            its.fault(name, what)
 
 
 def _metric(companion: Document) -> CompanionMetric:

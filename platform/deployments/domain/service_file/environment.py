@@ -12,7 +12,7 @@ from deployments.domain.service_file.companion import Companion, field_of
 from deployments.domain.service_file.predictor import PREDICTOR_ENV, CustomPredictor
 from deployments.domain.service_file.values import ServiceSpec
 from deployments.domain.service_file.variables import secret_warnings
-from integrations.clusters.base import CompanionKind, refused, why_refused
+from integrations.clusters.base import CompanionKind, SecretKeyRef, refused, why_refused
 
 ENV = "spec.predictor.model.env"
 _CODE = {"python", "ensemble"}  # an ensemble may have steps in Python
@@ -43,16 +43,23 @@ def plain_secrets(spec: ServiceSpec) -> tuple[str, ...]:
 
 def named_secrets(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the references to secrets of an applied service file, without parsing the rest of it."""
-    predictor = document["spec"]["predictor"]
-    served = predictor["containers"][0] if predictor.get("containers") else predictor["model"]
-    env = served.get("env") or ()
-    sources = [each["valueFrom"] for each in env if each.get("valueFrom")]
-    return [source["secretKeyRef"] for source in sources]
+    spec = document["spec"]
+    predictor = spec["predictor"]
+    served = [predictor["containers"][0] if predictor.get("containers") else predictor["model"]]
+    served += [spec[kind]["containers"][0] for kind in CompanionKind if spec.get(kind)]
+    entries = (each for container in served for each in container.get("env") or ())
+    return [each["valueFrom"]["secretKeyRef"] for each in entries if each.get("valueFrom")]
 
 
 def env_field(custom: CustomPredictor | None) -> str:
     """Return the field with the variables of the predictor."""
     return ENV if custom is None else PREDICTOR_ENV
+
+
+def secrets_of(spec: ServiceSpec) -> dict[str, Mapping[str, SecretKeyRef]]:
+    """Return the variables whose values are in secrets, by the field of their environment."""
+    of_companions = {_env_of(kind): its.secret_env for kind, its in spec.companions.items()}
+    return {env_field(spec.custom): spec.secret_env, **of_companions}
 
 
 def left_out(

@@ -13,12 +13,13 @@ from clusters.domain.resources import AUTO
 from common.errors import InvalidInput
 from common.files.document import Document
 from common.images import parse_image
-from deployments.domain.service_file.containers import check_image, parse_words
+from deployments.domain.service_file.containers import check_image, is_program, parse_source, parse_words, source_json
 from integrations.clusters.base import WHOLE, Resources
 
 FIELD = "spec.predictor.containers"
-IMAGE = f"{FIELD}[0].image"
-PREDICTOR_ENV = f"{FIELD}[0].env"
+CONTAINER = f"{FIELD}[0]"
+IMAGE = f"{CONTAINER}.image"
+PREDICTOR_ENV = f"{CONTAINER}.env"
 PORT = 8080  # KServe's ModelServer
 _NAMES = ("http", "http1")
 _TAKEN = (8000, 8001, 8002)
@@ -49,10 +50,12 @@ class CustomPredictor:
     """The container of a custom predictor.
 
     Attributes:
-        image: with its digest, `REPOSITORY@sha256:…`.
+        image: with its digest, `REPOSITORY@sha256:…`; of a program its record, `NAME@sha256:…`, and empty until its
+            file is applied.
         command, args: instead of the image's own; empty keeps those.
         port: where it takes HTTP requests.
         ready_path: what answers 2xx once it is ready; empty where its protocol says that.
+        working_dir: the folder of a program; empty for an image.
     """
 
     image: str
@@ -61,10 +64,11 @@ class CustomPredictor:
     args: tuple[str, ...] = ()
     port: int = PORT
     ready_path: str = ""
+    working_dir: str = ""
 
     @property
     def digest(self) -> str:
-        """Return the digest of its image."""
+        """Return the digest of its image, or of its applied program."""
         return parse_image(self.image).digest
 
 
@@ -87,14 +91,16 @@ def parse_custom(predictor: Document, container: Document) -> CustomPredictor:
         if predictor.raw(name, None) is not None:
             predictor.fault(name, f"cannot be honoured with a custom predictor: {instead}")
     container.text("name", default="")
-    port = _port(container)
+    port = PORT if is_program(container) else _port(container)
+    image, working_dir = parse_source(container, _check_image)
     result = CustomPredictor(
-        image=container.text("image", check=_check_image),
+        image=image,
         protocol=_protocol(predictor, container),
         command=parse_words(container, "command"),
         args=parse_words(container, "args"),
         port=port,
-        ready_path=_ready_path(container, port),
+        ready_path=_ready_path(container, None if is_program(container) else port),
+        working_dir=working_dir,
     )
     container.refuse_unknown(_INSTEAD)
     return result
@@ -123,11 +129,12 @@ def custom_json(custom: CustomPredictor | None) -> dict[str, Any]:
         return {}
     container: dict[str, Any] = {
         "name": "predictor",
-        "image": custom.image,
+        **source_json(custom.image, custom.working_dir),
         "command": list(custom.command),
         "args": list(custom.args),
-        "ports": [{"name": "http", "containerPort": custom.port}],
     }
+    if not custom.working_dir:
+        container["ports"] = [{"name": "http", "containerPort": custom.port}]
     if custom.ready_path:
         container["readinessProbe"] = {"httpGet": {"path": custom.ready_path}}
     return {"protocolVersion": custom.protocol.value, "containers": [container]}
@@ -187,7 +194,12 @@ def _port(container: Document) -> int:
     return number
 
 
-def _ready_path(container: Document, port: int) -> str:
+def _ready_path(container: Document, port: int | None) -> str:
+    """Return the path of its probe.
+
+    Args:
+        port: None where a program's is chosen later.
+    """
     probe = container.optional("readinessProbe")
     if probe is None:
         return ""
@@ -198,7 +210,8 @@ def _ready_path(container: Document, port: int) -> str:
             "path", f"is {path[:60]!r}; expected a path of at most {_LONGEST_PATH} characters, such as /healthz"
         )
     if (asked_port := asked.raw("port", port)) not in (port, *_NAMES):
-        asked.fault("port", f"is {str(asked_port)[:20]!r}, and the container's port is {port}")
+        its = "chosen by the platform" if port is None else f"{port}"
+        asked.fault("port", f"is {str(asked_port)[:20]!r}, and the container's port is {its}")
     instead = "the probe asks the container's port over HTTP, every two seconds"
     asked.refuse_unknown(dict.fromkeys(("scheme", "host", "httpHeaders"), instead))
     probe.refuse_unknown(dict.fromkeys(("exec", "tcpSocket", "grpc", "periodSeconds"), instead))

@@ -96,7 +96,12 @@ class RevisionState:
 
     @property
     def companions(self) -> Mapping[CompanionKind, Companion]:
-        """Return its companions by kind."""
+        """Return its companions with replicas of their own, by kind; a program is part of each replica."""
+        return {kind: its for kind, its in self.containers.items() if not its.working_dir}
+
+    @property
+    def containers(self) -> Mapping[CompanionKind, Companion]:
+        """Return all its companions, by kind."""
         found = {CompanionKind.TRANSFORMER: self.transformer, CompanionKind.EXPLAINER: self.explainer}
         return {kind: its for kind, its in found.items() if its is not None}
 
@@ -199,7 +204,7 @@ def autoscaling_of(revision: RevisionState) -> Autoscaling | None:
 
 def companion_of(revision: RevisionState, kind: CompanionKind, *, stopped: bool) -> DesiredCompanion | None:
     """Return a companion of a revision's predictor; None without one of this kind."""
-    its = revision.companions.get(kind)
+    its = revision.containers.get(kind)
     if its is None:
         return None
     targets = {its.scale_metric.value: its.scale_percent}
@@ -214,6 +219,7 @@ def companion_of(revision: RevisionState, kind: CompanionKind, *, stopped: bool)
         http_port=its.http_port,
         grpc_port=its.grpc_port,
         autoscaling=Autoscaling(its.max_replicas, targets) if its.is_automatic and not stopped else None,
+        working_dir=its.working_dir,
     )
 
 
@@ -222,7 +228,9 @@ def custom_of(revision: RevisionState) -> DesiredPredictor | None:
     its = revision.custom
     if its is None:
         return None
-    return DesiredPredictor(its.image, its.protocol.value, its.command, its.args, its.port, its.ready_path)
+    return DesiredPredictor(
+        its.image, its.protocol.value, its.command, its.args, its.port, its.ready_path, its.working_dir
+    )
 
 
 def has_served(service: ServiceState, revision: RevisionState) -> bool:

@@ -14,8 +14,6 @@ from clusters.services.connection import allows_python
 from common.errors import Conflict, InvalidInput
 from common.images import refusal
 from deployments.domain.service_file import (
-    Companion,
-    CustomPredictor,
     ServiceSpec,
     access_json,
     check_cors,
@@ -29,9 +27,8 @@ from deployments.domain.service_file import (
     rolling_json,
     stored_access,
 )
-from deployments.domain.service_file.clusters import LOCAL
-from deployments.domain.service_file.companion import image_of
-from deployments.domain.service_file.predictor import IMAGE as PREDICTOR_IMAGE
+from deployments.domain.service_file.clusters import LOCAL, containers_of
+from deployments.domain.service_file.environment import secrets_of
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.domain.service_state.owner import Owner, owner_json
@@ -40,6 +37,7 @@ from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.reconcile.service_plan import planning
 from deployments.services.files.import_models import begin_import, must_import
+from deployments.services.files.programs import with_records
 from deployments.services.ownership import check_owner
 from deployments.services.revisions.custom_predictors import check_compares, version_of_image
 from deployments.services.revisions.demands import check_demands, check_digests
@@ -78,7 +76,6 @@ class AppliedFile:
     by: Owner | None = None
 
 
-@transaction.atomic
 def service_apply(
     *,
     document: object,
@@ -114,22 +111,24 @@ def service_apply(
         ContractBroken: it would break clients of the live revision.
         NotPermitted: it has `egress: true`, which the service lacks, and the actor may not grant it.
     """
-    applied = _read(
-        document=document,
-        namespace=namespace,
-        name=name,
-        actor=actor,
-        now=now,
-        accept=accept,
-        may_grant_egress=may_grant_egress,
-        default_access=default_access,
-        by=by,
-    )
-    service, created = InferenceService.objects.get_or_create(
-        namespace=applied.spec.namespace, name=applied.spec.name, defaults=_new_columns(applied, now)
-    )
-    with changing(service.pk, now=now) as change:
-        _follow_file(change, applied, created=created)
+    document = with_records(document, namespace=namespace, name=name, now=now)
+    with transaction.atomic():
+        applied = _read(
+            document=document,
+            namespace=namespace,
+            name=name,
+            actor=actor,
+            now=now,
+            accept=accept,
+            may_grant_egress=may_grant_egress,
+            default_access=default_access,
+            by=by,
+        )
+        service, created = InferenceService.objects.get_or_create(
+            namespace=applied.spec.namespace, name=applied.spec.name, defaults=_new_columns(applied, now)
+        )
+        with changing(service.pk, now=now) as change:
+            _follow_file(change, applied, created=created)
     return change.service, created
 
 
@@ -146,6 +145,9 @@ def service_planned(
     by: Owner | None = None,
 ) -> tuple[Change, Rollout | None, bool]:
     """Return the plan of `service_apply`, the rollout it starts and whether the service is new. Writes nothing.
+
+    Args:
+        document: with the records of its programs (`with_records`).
 
     Raises what `service_apply` raises.
     """
@@ -219,7 +221,8 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
     refuse_on(service.cluster.kind, spec)
     runs_code = is_code(spec.model_format if applied.version is None else applied.version.platform)
     check_env(spec, is_code=runs_code and allows_python(service.cluster))
-    check_secrets(service.cluster, service.namespace, spec.secret_env)
+    for field, secret_env in secrets_of(spec).items():
+        check_secrets(service.cluster, service.namespace, secret_env, field=field)
     earlier = None if created else spec_of(service)
     granted = check_egress(
         wanted=spec.egress is True,
@@ -299,18 +302,12 @@ def _access(service: InferenceService, applied: AppliedFile, *, created: bool) -
 
 def _check_images(spec: ServiceSpec, earlier: ServiceSpec | None) -> None:
     """Raise InvalidInput where a file newly names an image that the installation does not allow."""
-    before = {} if earlier is None else _containers(earlier)
-    for field, its in _containers(spec).items():
-        if its == before.get(field):
+    before = {} if earlier is None else containers_of(earlier)
+    for container, its in containers_of(spec).items():
+        if its.working_dir or its == before.get(container):
             continue
         if why := refusal(its.image, settings.ALLOWED_REGISTRIES):
-            raise InvalidInput(f"{field}: {why}", field=field)
-
-
-def _containers(spec: ServiceSpec) -> dict[str, Companion | CustomPredictor]:
-    """Return the containers of the deployer's own, by the field of their image."""
-    found: dict[str, Companion | CustomPredictor] = {image_of(kind): its for kind, its in spec.companions.items()}
-    return found if spec.custom is None else {**found, PREDICTOR_IMAGE: spec.custom}
+            raise InvalidInput(f"{container}.image: {why}", field=f"{container}.image")
 
 
 def _served(change: Change, applied: AppliedFile) -> ModelVersion | None:

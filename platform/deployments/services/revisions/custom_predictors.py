@@ -5,7 +5,7 @@ from functools import partial
 from common.errors import Conflict, InvalidInput
 from deployments.domain.policy import Policy, stored_policy
 from deployments.domain.service_file import ServiceSpec, imported_model
-from deployments.domain.service_file.predictor import IMAGE
+from deployments.domain.service_file.predictor import CONTAINER
 from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.reconcile.service_change import Change
 from deployments.services.files.model_owners import give_to_team_of_namespace
@@ -14,14 +14,15 @@ from registry.services.images import check_has_files, image_add, image_version
 
 
 def version_of_image(change: Change, spec: ServiceSpec, *, actor: str) -> ModelVersion | None:
-    """Return the version that represents the image of a service's custom predictor; None for a model.
+    """Return the version that represents image or program of a service's custom predictor; None for a model.
 
     It is a version of the model `<namespace>.<service>`, as files imported for a service are.
     """
     if spec.custom is None:
         return None
     model = imported_model(spec.namespace, spec.name)
-    version = image_version(model=model, image=spec.custom.image, now=change.now, actor=actor)
+    what = "Program" if spec.custom.working_dir else "Image"
+    version = image_version(model=model, image=spec.custom.image, now=change.now, actor=actor, what=what)
     if version._state.adding:
         change.write(partial(give_to_team_of_namespace, model, spec.namespace, actor=actor, now=change.now))
         change.write(partial(image_add, version, now=change.now, actor=actor))
@@ -33,9 +34,10 @@ def check_serves(spec: ServiceSpec, version: ModelVersion) -> None:
     if spec.custom is None:
         check_has_files(version)
     elif version.digest != spec.custom.digest:
+        its, other = ("workingDir", "folder") if spec.custom.working_dir else ("image", "image")
         raise Conflict(
-            f"{IMAGE} is {spec.custom.image[:200]!r}, and {version} is no version of it; apply the service's file with "
-            "another image, which rolls it out"
+            f"{CONTAINER}.{its} is {(spec.custom.working_dir or spec.custom.image)[:200]!r}, and {version} is no "
+            f"version of it; apply the service's file with another {other}, which rolls it out"
         )
 
 

@@ -15,10 +15,12 @@ from integrations.clusters.base import SecretKeyRef
 from sealed_secrets.selectors import values_of, why_missing
 
 
-def check_secrets(cluster: Cluster, namespace: str, secret_env: Mapping[str, SecretKeyRef]) -> None:
+def check_secrets(
+    cluster: Cluster, namespace: str, secret_env: Mapping[str, SecretKeyRef], *, field: str = ENV
+) -> None:
     """Raise InvalidInput where a variable names a secret, or a key of one, that the namespace does not have."""
     if secret_env and cluster.kind == LOCAL and (why := why_missing(namespace=namespace, secret_env=secret_env)):
-        raise InvalidInput(f"{ENV}: {why}", field=ENV)
+        raise InvalidInput(f"{field}: {why}", field=field)
 
 
 def env_of_job(service: InferenceService, spec: ServiceSpec) -> dict[str, str]:

@@ -201,10 +201,12 @@ class DesiredCompanion:
     """A companion of a revision's predictor, as the cluster should run it now.
 
     Attributes:
-        replicas: how many should run.
+        image: of a program its record, `NAME@sha256:…`.
+        replicas: how many should run; a program runs in each replica of its predictor.
         command, args: in place of the image's own; empty leaves those.
         http_port, grpc_port: where it takes V2 requests and health checks.
         autoscaling: its targets are `cpu` and `memory`, in percent of its requests; None for a fixed number.
+        working_dir: the folder of a program, which the local cluster runs; empty for an image.
     """
 
     image: str
@@ -217,6 +219,7 @@ class DesiredCompanion:
     http_port: int = 8080
     grpc_port: int = 8081
     autoscaling: Autoscaling | None = None
+    working_dir: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,11 +229,12 @@ class DesiredPredictor:
     Its variables and resources are the revision's.
 
     Attributes:
-        image: with its digest.
+        image: with its digest; of a program its record, `NAME@sha256:…`.
         protocol: `v1` or `v2`.
         command, args: in place of the image's own; empty leaves those.
         port: where it takes HTTP requests.
         ready_path: what answers 2xx once it is ready; empty where its protocol says that.
+        working_dir: as of `DesiredCompanion`.
     """
 
     image: str
@@ -239,6 +243,7 @@ class DesiredPredictor:
     args: tuple[str, ...] = ()
     port: int = 8080
     ready_path: str = ""
+    working_dir: str = ""
 
 
 PodTemplates = Mapping[str, Mapping[str, Any]]
@@ -320,6 +325,19 @@ class DesiredRevision:
         """Return its companions by kind."""
         found = {CompanionKind.TRANSFORMER: self.transformer, CompanionKind.EXPLAINER: self.explainer}
         return {kind: its for kind, its in found.items() if its is not None}
+
+    @property
+    def programs(self) -> Mapping[str, tuple[str, str]]:
+        """Return folder and record of each program by its part: `predictor`, `transformer`, `explainer`."""
+        custom = {} if self.custom is None else {"predictor": self.custom}
+        found: Mapping[str, DesiredPredictor | DesiredCompanion] = {**custom, **self.companions}
+        return {str(part): (its.working_dir, its.image) for part, its in found.items() if its.working_dir}
+
+    @property
+    def secret_refs(self) -> tuple[SecretKeyRef, ...]:
+        """Return the secrets of its variables, and of those of its companions."""
+        of_companions = (ref for its in self.companions.values() for ref in its.secret_env.values())
+        return (*self.secret_env.values(), *of_companions)
 
 
 @dataclass(frozen=True, slots=True)

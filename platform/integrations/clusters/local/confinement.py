@@ -50,15 +50,18 @@ def confined(
     )
 
 
-def network_of(*, connects: bool, posts: bool, on_sockets: bool) -> NetworkAccess:
+def network_of(*, connects: bool, posts: bool, on_sockets: bool, calls_itself: bool = False) -> NetworkAccess:
     """Return the network of a replica, which answers on Unix sockets or on ports.
 
     Args:
         connects: whether its model may open connections.
         posts: whether it has a logger or traces without a relay.
+        calls_itself: whether its processes call each other.
     """
     if connects or posts:
         return NetworkAccess.ALL
+    if calls_itself and on_sockets:
+        return NetworkAccess.LOOPBACK
     return NetworkAccess.NONE if on_sockets else NetworkAccess.LISTEN
 
 

@@ -4,16 +4,19 @@ What an earlier release wrote still parses: fields that are absent have their de
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from integrations.clusters.base import (
     Access,
     Autoscaling,
     CallerKeys,
+    CompanionKind,
     Component,
     Cors,
     Desired,
+    DesiredCompanion,
+    DesiredPredictor,
     DesiredRevision,
     HeaderMatch,
     IssuerKeys,
@@ -141,6 +144,8 @@ def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "tap": None if revision.tap is None else asdict(revision.tap),
         "autoscaling": _autoscaling_to_json(revision.autoscaling),
         "logger": None if revision.logger is None else asdict(revision.logger),
+        "custom": None if revision.custom is None else asdict(revision.custom),
+        **{name: _companion_to_json(getattr(revision, name)) for name in CompanionKind},
     }
     del value["artifact_bytes"], value["pod"]  # of use where there are disks to request, and pods
     return {**value, **own}
@@ -158,8 +163,35 @@ def revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
         "tap": Tap(**value["tap"]) if value.get("tap") else None,
         "autoscaling": _autoscaling_from_json(value.get("autoscaling")),
         "logger": _logger_from_json(value),
+        "custom": _custom_from_json(value.get("custom")),
+        **{name: _companion_from_json(value.get(name)) for name in CompanionKind},
     }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})
+
+
+def _custom_from_json(value: Mapping[str, Any] | None) -> DesiredPredictor | None:
+    return DesiredPredictor(**{**_known(DesiredPredictor, value), **_words_from_json(value)}) if value else None
+
+
+def _companion_to_json(its: DesiredCompanion | None) -> dict[str, Any] | None:
+    """Return a companion's document; its autoscaling is of use where it has replicas of its own."""
+    return None if its is None else asdict(replace(its, env=dict(its.env), autoscaling=None))
+
+
+def _companion_from_json(value: Mapping[str, Any] | None) -> DesiredCompanion | None:
+    if not value:
+        return None
+    own = {
+        **_words_from_json(value),
+        "secret_env": {name: SecretKeyRef(**each) for name, each in value.get("secret_env", {}).items()},
+        "resources": _resources_from_json(value.get("resources", {})),
+        "autoscaling": None,
+    }
+    return DesiredCompanion(**{**_known(DesiredCompanion, value), **own})
+
+
+def _words_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(map(str, value.get(name, ()))) for name in ("command", "args")}
 
 
 def _resources_from_json(value: Mapping[str, Any]) -> Resources:

@@ -83,12 +83,15 @@ class LocalDriver:
     def apply(self, desired: Desired) -> Sequence[Drift]:
         """Pass `desired` to the agent; a generation lower than the present one is ignored, the same not rewritten."""
         for revision in desired.revisions:
-            if revision.custom is not None:
-                raise InvalidInput(f"{revision.name}: this machine's cluster runs no custom predictor", field="custom")
-            for kind in revision.companions:
-                raise InvalidInput(f"{revision.name}: this machine's cluster runs no {kind}", field=kind)
+            if revision.custom is not None and not revision.custom.working_dir:
+                raise InvalidInput(
+                    f"{revision.name}: this machine's cluster runs no image as custom predictor", field="custom"
+                )
+            for kind, its in revision.companions.items():
+                if not its.working_dir:
+                    raise InvalidInput(f"{revision.name}: this machine's cluster runs no image as {kind}", field=kind)
         is_newest = self._order(Order(desired))
-        if is_newest and not any(revision.secret_env for revision in desired.revisions):
+        if is_newest and not any(revision.secret_refs for revision in desired.revisions):
             self._forget_secrets(desired.namespace, desired.service)
         return ()  # only the agent changes what runs
 
@@ -182,6 +185,9 @@ class LocalDriver:
         env: dict[str, str] = {}
         for revision in order.desired.revisions:
             env |= {**revision.env, **secret_env_of(revision, secrets)}
+            for kind, its in revision.companions.items():
+                own = {**its.env, **secret_env_of(its, secrets)}
+                env |= {f"{kind}.{name}": value for name, value in own.items()}
         return last_lines(said, env)
 
     def exchanges(self, namespace: str, service: str, cursor: str) -> tuple[list[Exchange], str]:

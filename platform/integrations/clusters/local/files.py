@@ -24,6 +24,7 @@ from typing import Any
 from integrations.clusters.base import (
     Component,
     Desired,
+    DesiredCompanion,
     DesiredRevision,
 )
 from integrations.machine.limits import Limit
@@ -231,7 +232,7 @@ def secret_values(layout: Layout, namespace: str, service: str) -> dict[str, dic
         raise BadFileError(f"{path.name} cannot be read: {type(error).__name__}") from None
 
 
-def secret_env_of(revision: DesiredRevision, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return the variables of a revision whose values are in secrets; without those that are missing."""
-    found = {name: values.get(each.name, {}).get(each.key) for name, each in revision.secret_env.items()}
+def secret_env_of(its: DesiredRevision | DesiredCompanion, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the variables of a revision or companion whose values are in secrets; without those that are missing."""
+    found = {name: values.get(each.name, {}).get(each.key) for name, each in its.secret_env.items()}
     return {name: value for name, value in found.items() if value is not None}

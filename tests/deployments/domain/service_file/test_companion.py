@@ -109,9 +109,51 @@ def test_the_way_back_writes_it_into_the_file_or_takes_it_out(kind: CompanionKin
 
 def test_the_local_cluster_refuses_it_by_name(kind: CompanionKind) -> None:
     refuse_on("kubernetes", parse_service(document(kind)))
-    with pytest.raises(InvalidInput, match=f"spec.{kind} cannot be honoured on the local cluster") as refused:
+    with pytest.raises(InvalidInput, match="no images; name the folder of a program in workingDir") as refused:
         refuse_on("local", parse_service(document(kind)))
-    assert refused.value.field == f"spec.{kind}"
+    assert refused.value.field == f"spec.{kind}.containers[0].image"
+
+
+def test_a_program_is_part_of_each_replica_of_the_local_cluster(kind: CompanionKind) -> None:
+    program = {"command": ["python3", "serve.py"], "workingDir": "/srv/programs/tokenizer-3"}
+    whole = document(kind)
+    whole["spec"][kind.value] = {"containers": [program]}
+    its = parse_service(whole).companions[kind]
+    assert (its.working_dir, its.image, its.command) == ("/srv/programs/tokenizer-3", "", ("python3", "serve.py"))
+    recorded = replace(its, image=f"tokenizer-3@sha256:{1:064}")
+    assert stored_companion(as_json(recorded, kind), kind) == recorded
+    refuse_on("local", parse_service(whole))
+    with pytest.raises(InvalidInput, match="is for services on the local cluster: pods run images") as refused:
+        refuse_on("kubernetes", parse_service(whole))
+    assert refused.value.field == f"spec.{kind}.containers[0].workingDir"
+
+
+@pytest.mark.parametrize(
+    ("of_companion", "of_container", "field"),
+    [
+        ({"minReplicas": 2}, {}, "minReplicas"),
+        ({"maxReplicas": 3}, {}, "maxReplicas"),
+        ({"scaleMetric": "cpu"}, {}, "scaleMetric"),
+        ({"scaleTarget": 50}, {}, "scaleTarget"),
+        ({}, {"ports": [{"containerPort": 9000}]}, "containers[0].ports"),
+        ({}, {"image": "example.org/tokenizer:1"}, "containers[0].image"),
+        ({}, {"command": []}, "containers[0].command"),
+        ({}, {"workingDir": "programs/tokenizer-3"}, "containers[0].workingDir"),
+        ({}, {"workingDir": "/srv/programs/../etc"}, "containers[0].workingDir"),
+        ({}, {"workingDir": "/srv/programs/tokenizer-3/"}, "containers[0].workingDir"),
+        ({}, {"workingDir": "/srv/programs/Tokenizer 3"}, "containers[0].workingDir"),
+        ({}, {"workingDir": 3}, "containers[0].workingDir"),
+    ],
+)
+def test_what_a_program_cannot_have_is_refused_by_name(
+    kind: CompanionKind, of_companion: dict[str, Any], of_container: dict[str, Any], field: str
+) -> None:
+    program = {"command": ["./serve"], "workingDir": "/srv/programs/tokenizer-3", **of_container}
+    whole = document(kind)
+    whole["spec"][kind.value] = {**of_companion, "containers": [program]}
+    with pytest.raises(InvalidInput) as refused:
+        parse_service(whole)
+    assert refused.value.field == f"spec.{kind}.{field}"
 
 
 @pytest.mark.parametrize("name", ["alibi", "aix", "art"])

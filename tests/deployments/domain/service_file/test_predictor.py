@@ -150,9 +150,47 @@ def test_variables_of_the_platform_are_refused(name: str) -> None:
 
 
 def test_one_machine_runs_no_images() -> None:
-    with pytest.raises(InvalidInput, match="containers cannot be honoured on the local cluster"):
+    with pytest.raises(InvalidInput, match="runs programs and no images; name the folder of a program") as refused:
         refuse_on("local", read())
+    assert refused.value.field == "spec.predictor.containers[0].image"
     refuse_on("kubernetes", read())
+
+
+PROGRAM: dict[str, Any] = {"command": ["python3", "serve.py"], "workingDir": "/srv/programs/sentiment-3"}
+
+
+def test_one_machine_runs_a_program_in_its_folder() -> None:
+    probe = {"httpGet": {"path": "/healthz", "port": "http"}}
+    spec = parse_service(document(containers=[{**PROGRAM, "args": ["--http_port=$(PORT)"], "readinessProbe": probe}]))
+    assert spec.custom is not None
+    assert (spec.custom.working_dir, spec.custom.image) == ("/srv/programs/sentiment-3", "")
+    assert (spec.custom.ready_path, spec.custom.args) == ("/healthz", ("--http_port=$(PORT)",))
+    recorded = replace(spec.custom, image=f"sentiment-3@sha256:{2:064}")
+    assert recorded.digest == f"sha256:{2:064}"
+    assert stored_custom(custom_json(recorded)) == recorded
+    refuse_on("local", spec)
+    with pytest.raises(InvalidInput, match="workingDir is for services on the local cluster") as refused:
+        refuse_on("kubernetes", spec)
+    assert refused.value.field == "spec.predictor.containers[0].workingDir"
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"ports": [{"containerPort": 8080}]}, "ports"),
+        ({"command": None}, "command"),
+        ({"image": IMAGE}, "image"),
+        ({"workingDir": "/"}, "workingDir"),
+        ({"workingDir": "/srv/programs/./x"}, "workingDir"),
+        ({"workingDir": "//srv/programs/x"}, "workingDir"),
+        ({"workingDir": "/srv/" + "p/" * 600 + "x"}, "workingDir"),
+        ({"readinessProbe": {"httpGet": {"path": "/healthz", "port": 8080}}}, "readinessProbe.httpGet.port"),
+    ],
+)
+def test_what_a_program_cannot_have_is_refused_by_name(changed: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse_service(document(containers=[{**PROGRAM, **changed}]))
+    assert refused.value.field == f"spec.predictor.containers[0].{field}"
 
 
 def test_a_file_says_another_container_or_a_model_again() -> None:

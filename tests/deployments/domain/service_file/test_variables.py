@@ -49,6 +49,9 @@ def test_a_reference_is_kept_beside_the_values() -> None:
     assert (spec.transformer.env, spec.transformer.secret_env) == ({}, expected)
     assert stored_companion(companion_json(spec.transformer, KIND), KIND) == spec.transformer
     assert named_secrets(document(TOKEN, {"name": "A", "value": "b"})) == [REF]
+    explained = document({"name": "A", "value": "b"})
+    explained["spec"]["explainer"] = {"containers": [{"image": "example.org/shap:1", "env": [TOKEN]}]}
+    assert named_secrets(explained) == [REF]
 
 
 def test_the_content_of_another_revision_is_written_into_the_file() -> None:

@@ -8,6 +8,8 @@ from integrations.clusters.base import (
     Autoscaling,
     Component,
     Desired,
+    DesiredCompanion,
+    DesiredPredictor,
     DesiredRevision,
     HeaderMatch,
     Logged,
@@ -18,6 +20,7 @@ from integrations.clusters.base import (
     ObservedRevision,
     ReplicaPhase,
     Resources,
+    SecretKeyRef,
     SessionAffinity,
 )
 from integrations.clusters.local.documents import (
@@ -74,6 +77,27 @@ def test_order_survives_its_file(deleted):
         deleted=deleted,
     )
     assert order_from_json(through_json(order_to_json(order))) == order
+
+
+def test_programs_survive_their_file_and_nothing_else_changes():
+    program = DesiredPredictor("a@sha256:1", "v1", ("./a",), ("--port=$(PORT)",), ready_path="/ok", working_dir="/p/a")
+    companion = DesiredCompanion(
+        "b@sha256:2",
+        1,
+        command=("./b",),
+        env={"A": "b"},
+        secret_env={"TOKEN": SecretKeyRef("hub", "token")},
+        resources=Resources(0.5, 1 << 20),
+        working_dir="/p/b",
+    )
+    order = Order(Desired("default", "digits", 7, (replace(REVISION, custom=program, explainer=companion),)))
+    written = order_to_json(order)
+    assert order_from_json(through_json(written)) == order
+    plain = order_to_json(Order(Desired("default", "digits", 7, (REVISION,))))
+    assert [plain["revisions"][0][name] for name in ("custom", "transformer", "explainer")] == [None, None, None]
+    for name in ("custom", "transformer", "explainer"):  # as an earlier release wrote it
+        del plain["revisions"][0][name]
+    assert order_from_json(plain).desired.revisions == (REVISION,)
 
 
 def test_order_takes_read_only_mappings():

@@ -18,6 +18,9 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from common.errors import InvalidInput
+from common.programs import SETTING as PROGRAM_FOLDERS
+from common.programs import parse_folders
 from integrations.clusters.local.agent.adoption import Earlier
 from integrations.clusters.local.agent.agent import Agent, Settings
 from integrations.clusters.local.agent.gateway.envoy_admin import admin_socket
@@ -96,6 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
         egress_allowed=options.egress_allowed_networks,
         memory=memory,
         tls=tls,
+        program_folders=options.program_folders,
     )
     try:
         asyncio.run(_run(settings))
@@ -163,6 +167,13 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         f"({_EGRESS_VARIABLES[0]})",
     )
     parser.add_argument(
+        "--program-folders",
+        type=_folders,
+        default=os.environ.get(PROGRAM_FOLDERS, ""),
+        metavar="FOLDERS",
+        help=f"folders, separated by colons, in which each folder is a program that may run ({PROGRAM_FOLDERS})",
+    )
+    parser.add_argument(
         "--memory-limit",
         type=_memory_limit,
         metavar="|".join(Limit),
@@ -203,6 +214,13 @@ def _mebibytes(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of MiB, such as 1024")
     return int(text) << 20
+
+
+def _folders(text: str) -> tuple[Path, ...]:
+    try:
+        return parse_folders(text)
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(error.message) from error
 
 
 def _networks(text: str) -> tuple[Network, ...]:

@@ -47,7 +47,9 @@ from integrations.clusters.local.tls import GatewayTls
 from integrations.machine import readings
 from integrations.machine.limits import Limit, tightest
 from integrations.sandbox import ability
+from integrations.sandbox.command import mode_of
 from integrations.sandbox.memory_cgroup import MemoryGroups
+from integrations.sandbox.policy import Mode
 from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
@@ -68,6 +70,7 @@ class Settings:
         groups: where replicas get cgroups, as `limited` says in a part of a sentence.
         earlier: what an earlier agent left with the holder, running or ended.
         tls: of the gateway; None for plain HTTP.
+        program_folders: as of `Workshop`.
     """
 
     layout: Layout
@@ -82,6 +85,7 @@ class Settings:
     egress_allowed: tuple[Network, ...] = ()
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     tls: GatewayTls | None = None
+    program_folders: tuple[Path, ...] = ()
 
 
 class Agent:
@@ -101,6 +105,7 @@ class Agent:
             settings.runtime,
             settings.egress_allowed,
             memory=ReplicaMemory(settings.memory, settings.groups),
+            program_folders=settings.program_folders,
         )
         self._limited = settings.limited
         self._earlier = settings.earlier
@@ -148,7 +153,9 @@ class Agent:
             asyncio.to_thread(ability.opens_socket_files),
         )
         on_sockets = takes_sockets(runtime, said)
-        self._workshop = replace(self._workshop, on_sockets=on_sockets, relays=inside and RELAYED in said)
+        own_networks = inside or mode_of(os.environ) is Mode.OFF
+        relays = inside and RELAYED in said
+        self._workshop = replace(self._workshop, on_sockets=on_sockets, relays=relays, own_networks=own_networks)
         if not on_sockets:
             log.info("replicas listen on ports of 127.0.0.1: their runtime's --help offers no fd:N, or it is grpcio's")
         if not self._workshop.relays:

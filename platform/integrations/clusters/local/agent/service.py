@@ -189,6 +189,7 @@ class Service:
             access=self.desired.access,
             cors=self.desired.cors,
             limits=self.desired.limits,
+            explains=any(_may_explain(running.revision) for running in self._running.values()),
         )
 
     def _unserved(self) -> str:
@@ -258,6 +259,10 @@ class Service:
     def _removed(self, removal: asyncio.Task[None]) -> None:
         self._removals.discard(removal)
         self._workshop.changed()
+
+
+def _may_explain(revision: DesiredRevision) -> bool:
+    return revision.explainer is not None or revision.is_code
 
 
 def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:

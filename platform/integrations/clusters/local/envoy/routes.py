@@ -4,7 +4,8 @@
 are allowed, each by its exact path, with the prefix `/serving/default/digits` or, by host, without; a path with
 `/versions/N/` goes to the revisions that serve N. Calls that name no version follow `traffic_policy.py`; shadows get
 copies of infer calls among them, gRPC streams separately. Other requests are refused here, with a sentence that the
-listener puts into JSON. A preview is one more service, `digits-preview`, whose model is `digits`.
+listener puts into JSON. A preview is one more service, `digits-preview`, whose model is `digits`. Explain requests are
+let through where something explains; they are no infer calls, so that shadows get no copies and no gate counts them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -90,6 +91,10 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
         for way in ways(service):
             yield _http(service, way, prefix, path, infer, mirror=ClusterUse.MIRROR_INFER)
         yield _posted_only(prefix + path)
+    for path in (f"{v1}:explain", f"{model}/explain") if service.explains else ():
+        for way in ways(service):
+            yield _http(service, way, prefix, path, meta, method={"exact": "POST"})
+        yield _posted_only(prefix + path)
     for version, backends in _by_version(service):
         for path in _infer_paths(f"{model}/versions/{version}", f"{v1}/versions/{version}"):
             yield _http(service, Way((), backends), prefix, path, infer)
@@ -148,8 +153,10 @@ def _http(
     use: ClusterUse,
     *,
     mirror: ClusterUse | None = None,
+    method: Json | None = None,
 ) -> Json:
-    method: Json = {"exact": "POST"} if use is ClusterUse.INFER else {"safe_regex": {"regex": "GET|HEAD"}}
+    if method is None:
+        method = {"exact": "POST"} if use is ClusterUse.INFER else {"safe_regex": {"regex": "GET|HEAD"}}
     headers = [{"name": ":method", "string_match": method}, *way.headers]
     match = {"path": prefix + path, "headers": headers}
     return {"match": match, **_action(service, way, use, below=prefix, rewrite=path if prefix else "", mirror=mirror)}

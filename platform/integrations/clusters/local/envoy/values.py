@@ -87,6 +87,7 @@ class ServiceRoute:
         access: who may call it; None for everybody.
         cors: which pages of other origins may call it from a browser; None for none.
         limits: of its requests; its preview has the same, counted separately.
+        explains: a revision may answer explain requests.
     """
 
     namespace: str
@@ -100,6 +101,7 @@ class ServiceRoute:
     access: Access | None = None
     cors: Cors | None = None
     limits: Limits = field(default_factory=Limits)
+    explains: bool = False
 
     @property
     def key(self) -> str:
@@ -124,4 +126,5 @@ class ServiceRoute:
             access=self.access,
             cors=self.cors,
             limits=self.limits,
+            explains=self.explains,
         )

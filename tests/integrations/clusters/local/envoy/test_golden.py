@@ -60,6 +60,7 @@ def routing(case: str) -> Routing:
             else None,
             cors=Cors(tuple(item["cors"]["origins"])) if "cors" in item else None,
             limits=Limits(**item.get("limits", {})),
+            explains=item.get("explains", False),
         )
         for item in given["services"]
     )

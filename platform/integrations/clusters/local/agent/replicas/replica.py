@@ -15,7 +15,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,16 @@ from integrations.clusters.local.agent.replicas.addresses import FREE_PORTS, Add
 from integrations.clusters.local.agent.replicas.capacity_check import lack, machine
 from integrations.clusters.local.agent.replicas.health_probe import HealthProbe
 from integrations.clusters.local.agent.replicas.memory_watchdog import Tenant
+from integrations.clusters.local.agent.replicas.programs import (
+    PREDICTOR,
+    by_part,
+    check_programs,
+    entries,
+    program_folders,
+    proxy_command,
+    resources_of,
+    write_entries,
+)
 from integrations.clusters.local.agent.replicas.relay import EarlierRelay, Relay, Site, outgoing
 from integrations.clusters.local.agent.replicas.replica_memory import ReplicaMemory
 from integrations.clusters.local.agent.replicas.start_limit import Starts, Turn, most_at_once
@@ -78,6 +88,8 @@ class Workshop:
         relays: runtimes reach loggers and collectors through relays; else by themselves.
         memory: their memory limits.
         starts: the limit of concurrent starts.
+        own_networks: sandboxes have networks of their own, or models are trusted.
+        program_folders: each folder in one of them is a program that replicas may run; empty runs none.
     """
 
     layout: Layout
@@ -91,6 +103,8 @@ class Workshop:
     relays: bool = False
     memory: ReplicaMemory = field(default_factory=ReplicaMemory)
     starts: Starts = field(default_factory=lambda: Starts(most_at_once()))
+    own_networks: bool = True
+    program_folders: Sequence[Path] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +168,7 @@ class Replica:
         self._relay: Relay | None = None
         self._left_at = self._busy_at = 0.0
         self._is_ending = False
-        self._secret_env: dict[str, str] = {}
+        self._secret_env: dict[str, dict[str, str]] = {}
         self._earlier = earlier
         self._served_at: Addresses | None = None
         self._looked = asyncio.Event()
@@ -194,7 +208,7 @@ class Replica:
         """Return its entry for the memory watchdog; None while no process runs."""
         if self._process is None or not self._process.running:
             return None
-        requested_bytes = self._revision.resources.memory_bytes
+        requested_bytes = resources_of(self._revision).memory_bytes
         return Tenant(self._full_name, self._process, requested_bytes, self._process.program.group)
 
     def leave(self) -> None:
@@ -267,7 +281,7 @@ class Replica:
         if self._earlier is not None:
             process, self._earlier = self._earlier.process, None
             return await self._watched(process, "")
-        if why := lack(self._revision.resources, machine()):
+        if why := lack(resources_of(self._revision), machine()):
             return self._failed(FailureReason.UNSCHEDULABLE, why)
         self._note(ReplicaPhase.STARTING, "it waits for others that start")
         with await self._workshop.starts.turn(is_new=not self._has_served) as turn:
@@ -280,7 +294,10 @@ class Replica:
             ReplicaPhase.STARTING, f"it is being started again; {before}" if before else "the model is being loaded"
         )
         try:
-            await self._repository.prepare()
+            if self._revision.custom is None:
+                await self._repository.prepare()
+            if self._revision.programs:
+                await asyncio.to_thread(self._check_programs)
             _empty(self._private)
             if self._relay is None and self._outgoing.relayed:
                 self._relay = Relay(self._site, self._full_name, self._outgoing.relayed)
@@ -305,6 +322,16 @@ class Replica:
         if process.ended_for_memory:
             reason = FailureReason.OUT_OF_MEMORY
         return self._failed(reason, self._last_ending, process)
+
+    def _check_programs(self) -> None:
+        workshop = self._workshop
+        check_programs(
+            self._revision,
+            workshop.program_folders,
+            home=workshop.layout.home,
+            on_sockets=workshop.on_sockets,
+            own_network=workshop.own_networks,
+        )
 
     def _started(self, restarts: int, before: str) -> Process:
         if not self._workshop.on_sockets:
@@ -404,49 +431,43 @@ class Replica:
 
     def _env(self) -> dict[str, str]:
         """Return the process's own variables; messages about it show names instead of their values."""
-        return {**self._revision.env, **self._secret_env, "FAIRLEAD_HOME": str(self._workshop.layout.home)}
+        found = {"FAIRLEAD_HOME": str(self._workshop.layout.home)}
+        for part, its in by_part(self._revision).items():
+            own = {**its.env, **self._secret_env.get(part, {})}
+            found |= own if part == PREDICTOR else {f"{part}.{name}": value for name, value in own.items()}
+        return found
 
-    def _read_secrets(self) -> dict[str, str]:
-        """Return the variables whose values are in secrets; raises Unavailable where one is missing."""
+    def _read_secrets(self) -> dict[str, dict[str, str]]:
+        """Return the variables of each part whose values are in secrets; raises Unavailable where one is missing."""
         revision = self._revision
-        if not revision.secret_env:
+        if not revision.secret_refs:
             return {}
         try:
-            found = secret_env_of(revision, secret_values(self._workshop.layout, self._namespace, revision.model_name))
+            values = secret_values(self._workshop.layout, self._namespace, revision.model_name)
         except BadFileError as error:
             raise Unavailable(f"the values of its secrets cannot be read: {error}") from error
-        for name, each in revision.secret_env.items():
-            if name not in found:
-                raise Unavailable(
-                    f"{name} is key {each.key} of secret {each.name}, which namespace {self._namespace} does not have; "
-                    f"set it by `fairlead secrets set {each.name} --namespace {self._namespace} --key {each.key}`"
-                )
+        found = {}
+        for part, its in by_part(revision).items():
+            found[part] = secret_env_of(its, values)
+            for name, each in its.secret_env.items():
+                if name not in found[part]:
+                    where = f"secret {each.name}, which namespace {self._namespace} does not have"
+                    way = f"`fairlead secrets set {each.name} --namespace {self._namespace} --key {each.key}`"
+                    raise Unavailable(f"{name} is key {each.key} of {where}; set it by {way}")
         return found
 
     def _program(self, listeners: Sequence[str], left_open: Sequence[int] = ()) -> Program:
-        layout = self._workshop.layout
-        most = self._revision.max_concurrent_requests
-        limits = [f"--max-concurrent-requests={most}"] if most else []
-        is_code = self._revision.is_code and allows_python(self._workshop.runtime)
+        layout, revision = self._workshop.layout, self._revision
+        is_code = revision.is_code and allows_python(self._workshop.runtime)
+        runtime_env = {**self._environment(PREDICTOR, is_code=is_code), **self._trace_variables()}
+        listening = [*listeners, f"--port-file={self._ports_file}"]
+        if revision.programs:
+            command, env = self._proxy(runtime_env, listening), self._own_environment(environment({}, is_code=False))
+        else:
+            command, env = self._runtime(listeners, f"--port-file={self._ports_file}"), runtime_env
         return Program(
-            command=[
-                *self._workshop.runtime,
-                f"--model-repository={self._repository.folder}",
-                *listeners,
-                *limits,
-                *self._tap.flags(self.index),
-                *(self._relay.flags if self._relay else ()),
-                *logger_flags(self._namespace, self._revision, self._workshop.egress_allowed),
-                f"--port-file={self._ports_file}",
-                f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}",
-            ],
-            env={
-                **environment({**self._revision.env, **self._secret_env}, is_code=is_code),
-                **CLOSED,
-                **trace_variables(os.environ.get(otlp.VARIABLE, ""), self._namespace, self._revision),
-                "FAIRLEAD_HOME": str(layout.home),
-                **private(self._private),
-            },
+            command=command,
+            env=env,
             log=layout.logs / f"{self._full_name}.log",
             record=layout.run / f"{self._full_name}.json",
             sandbox=self._sandbox(is_code=is_code),
@@ -454,8 +475,49 @@ class Replica:
             folder=self._private,
             left_open=left_open,
             about=self._about(),
-            group=self._workshop.memory.group(self._full_name, self._revision.resources.memory_bytes),
+            group=self._workshop.memory.group(self._full_name, resources_of(revision).memory_bytes),
         )
+
+    def _runtime(self, listeners: Sequence[str], *more: str) -> list[str]:
+        """Return the command of the runtime."""
+        most = self._revision.max_concurrent_requests
+        limits = [f"--max-concurrent-requests={most}"] if most else []
+        return [
+            *self._workshop.runtime,
+            f"--model-repository={self._repository.folder}",
+            *listeners,
+            *limits,
+            *self._tap.flags(self.index),
+            *(self._relay.flags if self._relay else ()),
+            *logger_flags(self._namespace, self._revision, self._workshop.egress_allowed),
+            *more,
+            self._exit_timeout,
+        ]
+
+    def _proxy(self, runtime_env: Mapping[str, str], listening: Sequence[str]) -> list[str]:
+        """Write the file of the programs, and return the command of the proxy that starts them."""
+        revision, file = self._revision, self._private / "programs.json"
+        # A program is code, as a container's image is.
+        env = {part: self._environment(part, is_code=True) for part in by_part(revision)}
+        if revision.custom is None:
+            env[PREDICTOR] = dict(runtime_env)
+        write_entries(file, entries(revision, env, self._runtime([]), self._private))
+        return [*proxy_command(self._workshop.runtime, revision, file), *listening, self._exit_timeout]
+
+    @property
+    def _exit_timeout(self) -> str:
+        return f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}"
+
+    def _environment(self, part: str, *, is_code: bool) -> dict[str, str]:
+        """Return the environment of the predictor or of a companion, without variables that are set where it starts."""
+        own = {**by_part(self._revision)[part].env, **self._secret_env.get(part, {})}
+        return self._own_environment({**environment(own, is_code=is_code), **CLOSED})
+
+    def _own_environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        return {**env, "FAIRLEAD_HOME": str(self._workshop.layout.home), **private(self._private)}
+
+    def _trace_variables(self) -> dict[str, str]:
+        return trace_variables(os.environ.get(otlp.VARIABLE, ""), self._namespace, self._revision)
 
     def _about(self) -> dict[str, Any]:
         """Return the note for the next agent: `EarlierReplica`."""
@@ -475,11 +537,15 @@ class Replica:
         """Return the sandbox of its process."""
         runtime = self._workshop.runtime
         connects = may_connect(self._revision.egress, is_code=is_code)
+        on_sockets, posts = self._workshop.on_sockets, self._outgoing.direct
+        folders = program_folders(self._revision)
+        network = network_of(connects=connects, posts=posts, on_sockets=on_sockets, calls_itself=bool(folders))
+        relay = [self._relay.folder] if self._relay else []
         return confined(
             runtime,
-            read=[self._repository.folder, self._tap.switches, *([self._relay.folder] if self._relay else [])],
+            read=[self._repository.folder, self._tap.switches, *relay, *folders],
             write=[self._private, self._tap.folder(self.index)],
-            network=network_of(connects=connects, posts=self._outgoing.direct, on_sockets=self._workshop.on_sockets),
+            network=network,
         )
 
 
