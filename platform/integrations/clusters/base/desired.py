@@ -329,9 +329,10 @@ class DesiredRevision:
     @property
     def programs(self) -> Mapping[str, tuple[str, str]]:
         """Return folder and record of each program by its part: `predictor`, `transformer`, `explainer`."""
-        custom = {} if self.custom is None else {"predictor": self.custom}
-        found: Mapping[str, DesiredPredictor | DesiredCompanion] = {**custom, **self.companions}
-        return {str(part): (its.working_dir, its.image) for part, its in found.items() if its.working_dir}
+        found: dict[str, DesiredPredictor | DesiredCompanion] = {str(kind): its for kind, its in self.companions.items()}
+        if self.custom is not None:
+            found["predictor"] = self.custom
+        return {part: (its.working_dir, its.image) for part, its in found.items() if its.working_dir}
 
     @property
     def secret_refs(self) -> tuple[SecretKeyRef, ...]:

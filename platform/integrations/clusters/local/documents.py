@@ -134,7 +134,7 @@ def _public_from_json(keys: Iterable[Mapping[str, Any]]) -> tuple[dict[str, str]
 
 def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
     value = {field.name: getattr(revision, field.name) for field in fields(revision) if field.compare}
-    own = {
+    own: dict[str, Any] = {
         "patches": [],
         "model_config": dict(revision.model_config),
         "env": dict(revision.env),
@@ -145,14 +145,14 @@ def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "autoscaling": _autoscaling_to_json(revision.autoscaling),
         "logger": None if revision.logger is None else asdict(revision.logger),
         "custom": None if revision.custom is None else asdict(revision.custom),
-        **{name: _companion_to_json(getattr(revision, name)) for name in CompanionKind},
+        **{kind.value: _companion_to_json(getattr(revision, kind)) for kind in CompanionKind},
     }
     del value["artifact_bytes"], value["pod"]  # of use where there are disks to request, and pods
     return {**value, **own}
 
 
 def revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
-    own = {
+    own: dict[str, Any] = {
         "patches": (),
         "secret_env": {name: SecretKeyRef(**each) for name, each in value.get("secret_env", {}).items()},
         # An earlier release lacks it; then the agent's own permission to run models in Python decides.
@@ -164,7 +164,7 @@ def revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
         "autoscaling": _autoscaling_from_json(value.get("autoscaling")),
         "logger": _logger_from_json(value),
         "custom": _custom_from_json(value.get("custom")),
-        **{name: _companion_from_json(value.get(name)) for name in CompanionKind},
+        **{kind.value: _companion_from_json(value.get(kind)) for kind in CompanionKind},
     }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})
 
