@@ -145,7 +145,7 @@ def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "autoscaling": _autoscaling_to_json(revision.autoscaling),
         "logger": None if revision.logger is None else asdict(revision.logger),
         "custom": None if revision.custom is None else asdict(revision.custom),
-        **{name: _companion_to_json(getattr(revision, name)) for name in CompanionKind},
+        **{kind.value: _companion_to_json(getattr(revision, kind.value)) for kind in CompanionKind},
     }
     del value["artifact_bytes"], value["pod"]  # of use where there are disks to request, and pods
     return {**value, **own}
@@ -164,7 +164,7 @@ def revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
         "autoscaling": _autoscaling_from_json(value.get("autoscaling")),
         "logger": _logger_from_json(value),
         "custom": _custom_from_json(value.get("custom")),
-        **{name: _companion_from_json(value.get(name)) for name in CompanionKind},
+        **{kind.value: _companion_from_json(value.get(kind.value)) for kind in CompanionKind},
     }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})
 

@@ -74,7 +74,7 @@ def test_a_model_has_a_transformer_and_an_explainer_in_each_replica(
     start(cluster, runtime, folder)
     before, explains = program(folder / "plus-1", PLUS, 1), program(folder / "explains", EXPLAIN)
     explainer = replace(companion(explains), secret_env={"TOKEN": SecretKeyRef("hub", "token")})
-    more = {"transformer": companion(before), "explainer": explainer}
+    more: dict[str, Any] = {"transformer": companion(before), "explainer": explainer}
     cluster.driver.apply_secrets("default", "digits", lambda: {"hub": {"token": "of the explainer"}})
     cluster.apply(1, cluster.revision(3, 100, replicas=2, **more))
     cluster.until_weights(r3=100)
