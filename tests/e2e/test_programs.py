@@ -22,7 +22,7 @@ name: careful
 strategy: canary
 steps:
   - weight: 50
-    analysis: {minRequests: 50, maxSlowPercent: 90, deadline: 2m}
+    analysis: {minRequests: 20, maxSlowPercent: 90, deadline: 2m}
 scaleDownDelay: 1s
 """
 X = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
@@ -71,7 +71,7 @@ def asking(platform: Platform, service: str) -> Iterator[list[tuple[int, str, An
 
     def work() -> None:
         with clients(platform) as client:
-            while not over.wait(0.02):
+            while not over.wait(0.01):
                 answer = client.post(f"/{service}{infer(service)}", json={"inputs": [X]})
                 its = answer.json()["outputs"][0]["data"] if answer.status_code == 200 else answer.text
                 seen.append((answer.status_code, answer.headers.get("fairlead-revision", ""), its))

@@ -1,6 +1,7 @@
 """Folders of programs: which may be run, and what counts for their digest."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from common.errors import InvalidInput
 from common.programs import parse_folders
 from integrations.artifacts import programs
 from integrations.artifacts.programs import check_unchanged, digest_of_program, recorded
+
+Change = Callable[[Path], object]
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def test_the_same_content_has_the_same_record_wherever_it_is(folder: Path, tmp_p
         pytest.param(lambda at: ((at / "data").rmdir(), (at / "data").write_text("")), id="a file for a folder"),
     ],
 )
-def test_a_changed_folder_is_refused(folder: Path, tmp_path: Path, change) -> None:
+def test_a_changed_folder_is_refused(folder: Path, tmp_path: Path, change: Change) -> None:
     before = record(folder, tmp_path)
     change(folder)
     said = "has other content than when revision digits-00001 was applied; put each release of a program into a folder"
@@ -70,7 +73,7 @@ def test_a_changed_folder_is_refused(folder: Path, tmp_path: Path, change) -> No
         pytest.param(lambda at: os.mkfifo(at / "pipe"), "is no file, folder or link", id="pipe"),
     ],
 )
-def test_what_no_program_may_have_is_refused(folder: Path, tmp_path: Path, make, said: str) -> None:
+def test_what_no_program_may_have_is_refused(folder: Path, tmp_path: Path, make: Change, said: str) -> None:
     make(folder)
     with pytest.raises(InvalidInput, match=said):
         record(folder, tmp_path)

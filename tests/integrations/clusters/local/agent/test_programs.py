@@ -1,6 +1,7 @@
 """Programs on this machine: agent, sandbox, proxy and programs are real."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from integrations.clusters.base import DesiredRevision, Failure, FailureReason, SecretKeyRef
 from integrations.clusters.local.files import write_text
 from tests.integrations._support.programs import EXPLAIN, PLUS, TIMES, companion, custom, program
-from tests.integrations._support.runtimes import Cluster
+from tests.integrations._support.runtimes import Cluster, Traffic
 
 BASE = "/serving/default/digits"
 X = {"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}
@@ -74,7 +75,7 @@ def test_a_model_has_a_transformer_and_an_explainer_in_each_replica(
     start(cluster, runtime, folder)
     before, explains = program(folder / "plus-1", PLUS, 1), program(folder / "explains", EXPLAIN)
     explainer = replace(companion(explains), secret_env={"TOKEN": SecretKeyRef("hub", "token")})
-    more = {"transformer": companion(before), "explainer": explainer}
+    more: dict[str, Any] = {"transformer": companion(before), "explainer": explainer}
     cluster.driver.apply_secrets("default", "digits", lambda: {"hub": {"token": "of the explainer"}})
     cluster.apply(1, cluster.revision(3, 100, replicas=2, **more))
     cluster.until_weights(r3=100)
@@ -83,6 +84,37 @@ def test_a_model_has_a_transformer_and_an_explainer_in_each_replica(
     for path in ("/v1/models/digits:explain", "/v2/models/digits/explain"):
         by = {"by": [6, 9, 12, 15], "token": "of the explainer"}
         assert answer(cluster, path) == {"explained": path, **by}
+
+
+TRANSFORMER = """
+from fairlead_python import FP32
+
+class Transformer:
+    max_batch_size = 8
+
+    def preprocess(self, x: FP32[4]):
+        return {"x": x + 1}
+
+    def postprocess(self, outputs) -> FP32[4]:
+        return outputs["y"]
+"""
+
+
+def test_a_class_in_python_is_a_transformer_by_the_platforms_own_command(
+    cluster: Cluster, runtime: str, folder: Path, traffic: type[Traffic]
+) -> None:
+    start(cluster, runtime, folder)
+    (folder / "plus-1").mkdir()
+    (folder / "plus-1" / "model.py").write_text(TRANSFORMER)
+    command = (str(Path(sys.executable).with_name("fairlead-serve")), "transformer", ".")
+    ports = ("--http_port=$(PORT)", "--grpc_port=$(GRPC_PORT)")
+    transformer = replace(companion(folder / "plus-1"), command=command, args=ports)
+    cluster.apply(1, cluster.revision(3, 100, transformer=transformer))
+    cluster.until_weights(r3=100)
+    assert data(cluster) == [6, 9, 12, 15]
+    with traffic(cluster.url) as sent:  # over HTTP and gRPC
+        sent.until_sent(40)
+    assert sent.failures == []
 
 
 def test_what_may_not_run_here_says_why(
