@@ -329,7 +329,9 @@ class DesiredRevision:
     @property
     def programs(self) -> Mapping[str, tuple[str, str]]:
         """Return folder and record of each program by its part: `predictor`, `transformer`, `explainer`."""
-        found: dict[str, DesiredPredictor | DesiredCompanion] = {str(kind): its for kind, its in self.companions.items()}
+        found: dict[str, DesiredPredictor | DesiredCompanion] = {
+            str(kind): its for kind, its in self.companions.items()
+        }
         if self.custom is not None:
             found["predictor"] = self.custom
         return {part: (its.working_dir, its.image) for part, its in found.items() if its.working_dir}
