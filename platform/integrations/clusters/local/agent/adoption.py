@@ -16,7 +16,8 @@ from integrations.clusters.base import DesiredRevision, Observed, ReplicaPhase
 from integrations.clusters.local.agent.gateway import envoy_process as gateway
 from integrations.clusters.local.agent.processes import Note, Process
 from integrations.clusters.local.agent.replicas.relay import SUFFIX, EarlierRelay
-from integrations.clusters.local.agent.replicas.replica import EarlierReplica, Workshop
+from integrations.clusters.local.agent.replicas.replica import EarlierReplica
+from integrations.clusters.local.agent.replicas.workshop import Workshop
 from integrations.clusters.local.agent.sockets import folder_of, replicas_folder
 from integrations.clusters.local.documents import observed_from_json, revision_from_json
 from integrations.clusters.local.files import OBSERVED_SCHEMA, BadFileError, Layout, read_json

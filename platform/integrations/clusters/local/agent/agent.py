@@ -31,8 +31,9 @@ from integrations.clusters.local.agent.orders import Key, Orders
 from integrations.clusters.local.agent.replicas.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.replicas.memory_watchdog import MemoryWatchdog, Tenant
 from integrations.clusters.local.agent.replicas.relay import RELAYED
-from integrations.clusters.local.agent.replicas.replica import Replica, Workshop
+from integrations.clusters.local.agent.replicas.replica import Replica
 from integrations.clusters.local.agent.replicas.replica_memory import ReplicaMemory
+from integrations.clusters.local.agent.replicas.workshop import Workshop
 from integrations.clusters.local.agent.service import Service
 from integrations.clusters.local.agent.sockets import help_of, replicas_folder, takes_sockets
 from integrations.clusters.local.agent.timing import Timing

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
 from integrations.clusters.flags import allows_python
-from integrations.clusters.local.agent.replicas.replica import EarlierReplica, Replica, Workshop
+from integrations.clusters.local.agent.replicas.replica import EarlierReplica, Replica
+from integrations.clusters.local.agent.replicas.workshop import Workshop
 from integrations.clusters.local.envoy.values import Backend, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.model_repository import Repository
 from integrations.clusters.local.payloads import RevisionTap

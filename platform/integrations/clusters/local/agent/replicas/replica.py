@@ -12,14 +12,11 @@ flight any more.
 
 import asyncio
 import logging
-import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from common.errors import FairleadError, InvalidInput, Unavailable
 from integrations.clusters.base import (
@@ -30,81 +27,30 @@ from integrations.clusters.base import (
     ReplicaPhase,
     hidden,
     last_lines,
-    may_connect,
     printable,
     reason_of_exit,
 )
-from integrations.clusters.flags import CLOSED, allows_python, logger_flags, trace_variables
 from integrations.clusters.local.agent.polling import until
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.replicas.addresses import FREE_PORTS, Addresses, written
 from integrations.clusters.local.agent.replicas.capacity_check import lack, machine
 from integrations.clusters.local.agent.replicas.health_probe import HealthProbe
+from integrations.clusters.local.agent.replicas.launch import Launch
 from integrations.clusters.local.agent.replicas.memory_watchdog import Tenant
 from integrations.clusters.local.agent.replicas.programs import (
-    PREDICTOR,
-    by_part,
-    check_programs,
-    entries,
-    program_folders,
-    proxy_command,
     resources_of,
-    write_entries,
 )
 from integrations.clusters.local.agent.replicas.relay import EarlierRelay, Relay, Site, outgoing
-from integrations.clusters.local.agent.replicas.replica_memory import ReplicaMemory
-from integrations.clusters.local.agent.replicas.start_limit import Starts, Turn, most_at_once
+from integrations.clusters.local.agent.replicas.start_limit import Turn
+from integrations.clusters.local.agent.replicas.workshop import Workshop
 from integrations.clusters.local.agent.sockets import ReplicaSockets
-from integrations.clusters.local.agent.timing import Timing
-from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
-from integrations.clusters.local.documents import revision_to_json
 from integrations.clusters.local.envoy.values import Endpoint
-from integrations.clusters.local.files import BadFileError, Layout, secret_env_of, secret_values
-from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.model_repository import Repository
 from integrations.clusters.local.payloads import RevisionTap
-from integrations.clusters.local.runtime import RUNTIME, environment
-from integrations.clusters.local.state_files import StateFiles
-from integrations.sandbox.policy import Sandbox
-from serving_runtime.shared import otlp
-from serving_runtime.shared.egress import Network
 
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Workshop:
-    """Dependencies shared by all replicas.
-
-    Attributes:
-        runtime: the program and its first arguments.
-        changed: called after each change of a replica's state.
-        holder: starts their processes.
-        files: has their records.
-        egress_allowed: networks that payload loggers may be in although they are not public.
-        on_sockets: the runtime takes bound Unix sockets; else it takes ports of 127.0.0.1.
-        relays: runtimes reach loggers and collectors through relays; else by themselves.
-        memory: their memory limits.
-        starts: the limit of concurrent starts.
-        own_networks: sandboxes have networks of their own, or models are trusted.
-        program_folders: each folder in one of them is a program that replicas may run; empty runs none.
-    """
-
-    layout: Layout
-    timing: Timing
-    changed: Callable[[], None]
-    holder: Holder
-    files: StateFiles
-    runtime: Sequence[str] = RUNTIME
-    egress_allowed: Sequence[Network] = ()
-    on_sockets: bool = False
-    relays: bool = False
-    memory: ReplicaMemory = field(default_factory=ReplicaMemory)
-    starts: Starts = field(default_factory=lambda: Starts(most_at_once()))
-    own_networks: bool = True
-    program_folders: Sequence[Path] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +93,8 @@ class Replica:
         self.leaving = False
         self.endpoint: Endpoint | None = None
         self._workshop = workshop
-        self._revision = revision
-        self._repository = repository
-        self._tap = tap
-        self._namespace = namespace
-        self._full_name = f"{namespace}.{self.name}"
-        self._private = workshop.layout.private / self._full_name
-        self._ports_file = self._private / "ports"
+        relayed = outgoing(revision.logger, workshop.runtime, workshop.egress_allowed, relays=workshop.relays)
+        self._launch = Launch(workshop, namespace, revision, index, repository, tap, relayed)
         self._phase = ReplicaPhase.STARTING
         self._message = "the runtime is being started"
         self._last_ending = ""
@@ -164,17 +105,15 @@ class Replica:
         self._metrics_url = ""
         self._process: Process | None = None
         self._sockets: ReplicaSockets | None = None
-        self._outgoing = outgoing(revision.logger, workshop.runtime, workshop.egress_allowed, relays=workshop.relays)
         self._relay: Relay | None = None
         self._left_at = self._busy_at = 0.0
         self._is_ending = False
-        self._secret_env: dict[str, dict[str, str]] = {}
         self._earlier = earlier
         self._served_at: Addresses | None = None
         self._looked = asyncio.Event()
         if earlier is not None:
             self._take_up(earlier)
-        self._life = asyncio.create_task(self._run(), name=self._full_name)
+        self._life = asyncio.create_task(self._run(), name=self._launch.name)
 
     @property
     def ended(self) -> bool:
@@ -199,7 +138,7 @@ class Replica:
             restarts=self._restarts,
             started_at=self._process.started_at if self._process is not None and running else None,
             metrics_url=self._metrics_url,
-            message=hidden(self._message, self._env()),
+            message=hidden(self._message, self._launch.variables()),
             restart_number=self.restart_number,
             failure=self._failure,
         )
@@ -208,8 +147,8 @@ class Replica:
         """Return its entry for the memory watchdog; None while no process runs."""
         if self._process is None or not self._process.running:
             return None
-        requested_bytes = resources_of(self._revision).memory_bytes
-        return Tenant(self._full_name, self._process, requested_bytes, self._process.program.group)
+        requested_bytes = resources_of(self._launch.revision).memory_bytes
+        return Tenant(self._launch.name, self._process, requested_bytes, self._process.program.group)
 
     def leave(self) -> None:
         """Take no new requests; without an endpoint it ends at once."""
@@ -244,13 +183,13 @@ class Replica:
                 try:
                     ending = await self._live()
                 except Exception as error:  # a fault of ours in one replica must not take the others with it
-                    log.exception("replica %s", self._full_name)
+                    log.exception("replica %s", self._launch.name)
                     what = f"failed in the agent itself ({type(error).__name__}: {error})"
                     ending = self._failed(FailureReason.RUNTIME_UNHEALTHY, what)
                 self._failures += 1
                 wait_s = self._workshop.timing.backoff_s(self._failures)
                 self._note(ReplicaPhase.BACKING_OFF, f"it {ending}; it is started again after {wait_s:g} s")
-                log.warning("replica %s %s; waiting %g s", self._full_name, ending, wait_s)
+                log.warning("replica %s %s; waiting %g s", self._launch.name, ending, wait_s)
                 if not self.leaving:
                     await asyncio.sleep(wait_s)
         finally:
@@ -262,15 +201,16 @@ class Replica:
         layout = self._workshop.layout
         self._process, self._restarts = earlier.process, earlier.process.restarts
         with suppress(Unavailable):
-            self._secret_env = self._read_secrets()  # for messages; its process has them
+            # For messages; its process has them.
+            self._launch = replace(self._launch, secrets=self._launch.read_secrets())
         if earlier.on_sockets:
-            self._sockets = ReplicaSockets(layout, self._full_name, adopted=True)
+            self._sockets = ReplicaSockets(layout, self._launch.name, adopted=True)
         if earlier.relay is not None:
-            self._relay = Relay(self._site, self._full_name, self._outgoing.relayed, earlier.relay)
+            self._relay = Relay(self._site, self._launch.name, self._launch.outgoing.relayed, earlier.relay)
         if earlier.was_ready and earlier.process.running:
             # It serves, and one that is slow to answer now must not lose its requests.
             with suppress(ValueError, KeyError, TypeError):
-                self._served_at = written(self._ports_file, self._sockets)
+                self._served_at = written(self._launch.ports_file, self._sockets)
         if self._served_at is not None:
             self.endpoint, self._metrics_url = self._served_at.endpoint, self._served_at.metrics_url
             self._has_served = True
@@ -281,7 +221,7 @@ class Replica:
         if self._earlier is not None:
             process, self._earlier = self._earlier.process, None
             return await self._watched(process, "")
-        if why := lack(resources_of(self._revision), machine()):
+        if why := lack(resources_of(self._launch.revision), machine()):
             return self._failed(FailureReason.UNSCHEDULABLE, why)
         self._note(ReplicaPhase.STARTING, "it waits for others that start")
         with await self._workshop.starts.turn(is_new=not self._has_served) as turn:
@@ -294,14 +234,14 @@ class Replica:
             ReplicaPhase.STARTING, f"it is being started again; {before}" if before else "the model is being loaded"
         )
         try:
-            if self._revision.custom is None:
-                await self._repository.prepare()
-            if self._revision.programs:
-                await asyncio.to_thread(self._check_programs)
-            _empty(self._private)
-            if self._relay is None and self._outgoing.relayed:
-                self._relay = Relay(self._site, self._full_name, self._outgoing.relayed)
-            self._secret_env = self._read_secrets()
+            if self._launch.revision.custom is None:
+                await self._launch.repository.prepare()
+            if self._launch.revision.programs:
+                await asyncio.to_thread(self._launch.check_programs)
+            _empty(self._launch.private)
+            if self._relay is None and self._launch.outgoing.relayed:
+                self._relay = Relay(self._site, self._launch.name, self._launch.outgoing.relayed)
+            self._launch = replace(self._launch, relay=self._relay, secrets=self._launch.read_secrets())
             restarts = self._restarts + (self._process is not None)
             self._process = self._started(restarts, before)
             self._restarts = restarts
@@ -323,22 +263,12 @@ class Replica:
             reason = FailureReason.OUT_OF_MEMORY
         return self._failed(reason, self._last_ending, process)
 
-    def _check_programs(self) -> None:
-        workshop = self._workshop
-        check_programs(
-            self._revision,
-            workshop.program_folders,
-            home=workshop.layout.home,
-            on_sockets=workshop.on_sockets,
-            own_network=workshop.own_networks,
-        )
-
     def _started(self, restarts: int, before: str) -> Process:
         if not self._workshop.on_sockets:
-            return self._process_of(self._program(FREE_PORTS), restarts, before)
-        self._sockets = ReplicaSockets(self._workshop.layout, self._full_name)
+            return self._process_of(self._launch.program(FREE_PORTS), restarts, before)
+        self._sockets = ReplicaSockets(self._workshop.layout, self._launch.name)
         try:
-            program = self._program(self._sockets.flags, self._sockets.numbers)
+            program = self._launch.program(self._sockets.flags, self._sockets.numbers)
             return self._process_of(program, restarts, before)
         finally:
             self._sockets.close()
@@ -350,7 +280,7 @@ class Replica:
         self, reason: FailureReason, ending: str, process: Process | None = None, *, is_final: bool = False
     ) -> str:
         """Record the ending, a part of a sentence, as the last failure; returns it."""
-        env = self._env()
+        env = self._launch.variables()
         self._failure = Failure(
             reason=reason,
             message=printable(hidden(f"it {ending}", env)),
@@ -400,7 +330,7 @@ class Replica:
 
     async def _serving(self) -> Addresses | None:
         """Return the runtime's addresses, once it is ready."""
-        found = written(self._ports_file, self._sockets)
+        found = written(self._launch.ports_file, self._sockets)
         if found is not None:
             with closing(self._probe(found)) as probe:
                 if await probe.is_ready():
@@ -424,129 +354,14 @@ class Replica:
         if self._relay is not None:
             await self._relay.close()
         self.endpoint, self._metrics_url = None, ""
-        shutil.rmtree(self._private, ignore_errors=True)
+        shutil.rmtree(self._launch.private, ignore_errors=True)
         if self._sockets is not None:
             self._sockets.remove()
         self._workshop.changed()
 
-    def _env(self) -> dict[str, str]:
-        """Return the process's own variables; messages about it show names instead of their values."""
-        found = {"FAIRLEAD_HOME": str(self._workshop.layout.home)}
-        for part, its in by_part(self._revision).items():
-            own = {**its.env, **self._secret_env.get(part, {})}
-            found |= own if part == PREDICTOR else {f"{part}.{name}": value for name, value in own.items()}
-        return found
-
-    def _read_secrets(self) -> dict[str, dict[str, str]]:
-        """Return the variables of each part whose values are in secrets; raises Unavailable where one is missing."""
-        revision = self._revision
-        if not revision.secret_refs:
-            return {}
-        try:
-            values = secret_values(self._workshop.layout, self._namespace, revision.model_name)
-        except BadFileError as error:
-            raise Unavailable(f"the values of its secrets cannot be read: {error}") from error
-        found = {}
-        for part, its in by_part(revision).items():
-            found[part] = secret_env_of(its, values)
-            for name, each in its.secret_env.items():
-                if name not in found[part]:
-                    where = f"secret {each.name}, which namespace {self._namespace} does not have"
-                    way = f"`fairlead secrets set {each.name} --namespace {self._namespace} --key {each.key}`"
-                    raise Unavailable(f"{name} is key {each.key} of {where}; set it by {way}")
-        return found
-
-    def _program(self, listeners: Sequence[str], left_open: Sequence[int] = ()) -> Program:
-        layout, revision = self._workshop.layout, self._revision
-        is_code = revision.is_code and allows_python(self._workshop.runtime)
-        runtime_env = {**self._environment(PREDICTOR, is_code=is_code), **self._trace_variables()}
-        listening = [*listeners, f"--port-file={self._ports_file}"]
-        if revision.programs:
-            command, env = self._proxy(runtime_env, listening), self._own_environment(environment({}, is_code=False))
-        else:
-            command, env = self._runtime(listeners, f"--port-file={self._ports_file}"), runtime_env
-        return Program(
-            command=command,
-            env=env,
-            log=layout.logs / f"{self._full_name}.log",
-            record=layout.run / f"{self._full_name}.json",
-            sandbox=self._sandbox(is_code=is_code),
-            limits=REPLICA_LIMITS,
-            folder=self._private,
-            left_open=left_open,
-            about=self._about(),
-            group=self._workshop.memory.group(self._full_name, resources_of(revision).memory_bytes),
-        )
-
-    def _runtime(self, listeners: Sequence[str], *more: str) -> list[str]:
-        """Return the command of the runtime."""
-        most = self._revision.max_concurrent_requests
-        limits = [f"--max-concurrent-requests={most}"] if most else []
-        return [
-            *self._workshop.runtime,
-            f"--model-repository={self._repository.folder}",
-            *listeners,
-            *limits,
-            *self._tap.flags(self.index),
-            *(self._relay.flags if self._relay else ()),
-            *logger_flags(self._namespace, self._revision, self._workshop.egress_allowed),
-            *more,
-            self._exit_timeout,
-        ]
-
-    def _proxy(self, runtime_env: Mapping[str, str], listening: Sequence[str]) -> list[str]:
-        """Write the file of the programs, and return the command of the proxy that starts them."""
-        revision, file = self._revision, self._private / "programs.json"
-        # A program is code, as a container's image is.
-        env = {part: self._environment(part, is_code=True) for part in by_part(revision)}
-        if revision.custom is None:
-            env[PREDICTOR] = dict(runtime_env)
-        write_entries(file, entries(revision, env, self._runtime([]), self._private))
-        return [*proxy_command(self._workshop.runtime, revision, file), *listening, self._exit_timeout]
-
-    @property
-    def _exit_timeout(self) -> str:
-        return f"--exit-timeout-secs={max(1, round(self._workshop.timing.exit_s - 2))}"
-
-    def _environment(self, part: str, *, is_code: bool) -> dict[str, str]:
-        """Return the environment of the predictor or of a companion, without variables that are set where it starts."""
-        own = {**by_part(self._revision)[part].env, **self._secret_env.get(part, {})}
-        return self._own_environment({**environment(own, is_code=is_code), **CLOSED})
-
-    def _own_environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        return {**env, "FAIRLEAD_HOME": str(self._workshop.layout.home), **private(self._private)}
-
-    def _trace_variables(self) -> dict[str, str]:
-        return trace_variables(os.environ.get(otlp.VARIABLE, ""), self._namespace, self._revision)
-
-    def _about(self) -> dict[str, Any]:
-        """Return the note for the next agent: `EarlierReplica`."""
-        return {
-            "namespace": self._namespace,
-            "index": self.index,
-            "revision": revision_to_json(self._revision),
-            "on_sockets": self._sockets is not None,
-            "relayed": self._relay is not None,
-        }
-
     @property
     def _site(self) -> Site:
         return Site(self._workshop.layout, self._workshop.timing, self._workshop.holder, self._workshop.files)
-
-    def _sandbox(self, *, is_code: bool) -> Sandbox:
-        """Return the sandbox of its process."""
-        runtime = self._workshop.runtime
-        connects = may_connect(self._revision.egress, is_code=is_code)
-        on_sockets, posts = self._workshop.on_sockets, self._outgoing.direct
-        folders = program_folders(self._revision)
-        network = network_of(connects=connects, posts=posts, on_sockets=on_sockets, calls_itself=bool(folders))
-        relay = [self._relay.folder] if self._relay else []
-        return confined(
-            runtime,
-            read=[self._repository.folder, self._tap.switches, *relay, *folders],
-            write=[self._private, self._tap.folder(self.index)],
-            network=network,
-        )
 
 
 def _empty(folder: Path) -> None:
