@@ -8,6 +8,7 @@ version, never a path or an address.
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections import Counter
@@ -107,7 +108,8 @@ class Fetcher:
         if task is not None:
             self._clients.add(task)
             task.add_done_callback(self._clients.discard)
-        await client.run()
+        with contextlib.suppress(asyncio.CancelledError):  # of `close`; asyncio would log it
+            await client.run()
 
     async def look(self, model: str) -> Document:
         """Return a model's document; raises FailedError."""

@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from serving_runtime.artifacts.download import Patience
 from serving_runtime.artifacts.unpack import digest_of_folder
 from serving_runtime.pools import catalog
 from serving_runtime.pools.fetcher import Fetcher, FetcherSettings
@@ -22,6 +23,7 @@ from tests.serving_runtime import onnx_models
 from tests.serving_runtime._support.processes import START_S, ServerProcess
 
 DEADLINE_S = 30.0
+ONE_TRY = Patience(tries=1)
 
 
 def wait_until(found: Callable[[], object], what: str) -> None:
