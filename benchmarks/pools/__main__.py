@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -95,7 +96,7 @@ def by_grpc(port: int, metadata: Sequence[tuple[str, str]], count: int) -> None:
     message.inputs.add(name="x", datatype="FP32", shape=[1, 64])
     content = message.SerializeToString()
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        call = channel.unary_unary(_METHOD)
+        call: Any = channel.unary_unary(_METHOD, request_serializer=bytes, response_deserializer=bytes)
         for _ in range(count):
             call(content, metadata=metadata)
 

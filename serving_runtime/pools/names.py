@@ -4,7 +4,7 @@ Namespaces and services are DNS labels (RFC 1123), which have no dots: one text 
 """
 
 import re
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _MODEL = re.compile(rf"({_LABEL})\.({_LABEL})")
@@ -47,7 +47,7 @@ class VersionKey(NamedTuple):
         return self.model.partition(".")[2]
 
 
-def is_model(name: object) -> bool:
+def is_model(name: object) -> TypeGuard[str]:
     """Return whether a value is <namespace>.<service>."""
     return isinstance(name, str) and _MODEL.fullmatch(name) is not None
 

@@ -63,7 +63,7 @@ def test_a_runtime_names_models_and_gets_no_files_of_the_fetcher(place: Place, t
     secret.write_text(SECRET)
     pools.write(place.catalog, "a.b", {1: pools.version(pools.artifact(tmp_path / "m"))})
     with pools.fetcher_here(place):
-        refused = [
+        refused: list[dict[str, Any]] = [
             {"model": str(secret), "version": 1},
             {"model": "a.b", "version": "../../token"},
             {"model": "a.b", "version": -1},

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,9 +51,7 @@ async def engine_of(place: Place, budget: float | None = None) -> AsyncIterator[
         await asyncio.sleep(0)
 
 
-async def ask(
-    engine: Engine, pool: ModelPool, service: str, *, version: int | None = None, width: int = SIZE
-) -> object:
+async def ask(engine: Engine, pool: ModelPool, service: str, *, width: int = SIZE) -> Any:
     """Send a request as protocols do: look the version up, wait for it, infer."""
     try:
         entry = await pool.look(ServiceName("ns", service))
@@ -139,7 +138,7 @@ async def test_a_thousand_requests_at_once_for_a_cold_model_make_one_load(place:
                 assert store.asked == ["/model.onnx"]
                 assert pool.fetcher_requests == 2  # the catalog, and the folder
                 assert pool.counts.misses == 1000
-                page = {family.name: family.samples for family in pool.families()}
+                page: dict[str, Any] = {family.name: family.samples for family in pool.families()}
                 assert page["fairlead_pool_load_duration_us"][0][1].count == 1
 
 
