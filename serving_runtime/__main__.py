@@ -1,5 +1,5 @@
-"""`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile, prepare,
-proxy, replay, report, transformer, try, tune, build, upload or check-config."""
+"""`fairlead-serve` and `python -m serving_runtime`: serve, or with a command's name first, inspect, profile,
+pool-fetcher, prepare, proxy, replay, report, transformer, try, tune, build, upload or check-config."""
 
 import sys
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ _COMMANDS = {
     "build": "build",
     "check-config": "check_config",
     "inspect": "inspect",
+    "pool-fetcher": "pool_fetcher",
     "prepare": "prepare",
     "profile": "inspect",
     "proxy": "proxy",

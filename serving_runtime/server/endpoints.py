@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable
 
 from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.pools.source import ModelPool
 from serving_runtime.protocol import revision
 from serving_runtime.protocol.caller_limit import UnansweredRequests
 from serving_runtime.protocol.grpc.access import HEADER_PREFIX
@@ -18,10 +19,14 @@ from serving_runtime.protocol.grpc.policy import CallPolicy
 from serving_runtime.protocol.grpc.services import reflection
 from serving_runtime.protocol.grpc.services.health import HealthService
 from serving_runtime.protocol.grpc.services.inference import V2Service
+from serving_runtime.protocol.grpc.services.pool import PoolServices
 from serving_runtime.protocol.grpc.services.reflection import ReflectionService
 from serving_runtime.protocol.grpc.services.settings import SettingsService
 from serving_runtime.protocol.grpc.services.shared_memory import MemoryService
 from serving_runtime.protocol.http.api import metrics
+from serving_runtime.protocol.http.api.pool import PoolApplication
+from serving_runtime.protocol.http.api.pool import keeps_header as keeps_version
+from serving_runtime.protocol.http.api.pool_admin import PoolAdmin
 from serving_runtime.protocol.http.api.v2 import V2Application
 from serving_runtime.protocol.http.codec import json_floats
 from serving_runtime.protocol.http.wire import access_log
@@ -52,6 +57,7 @@ def http_listener(
     memory: RequestMemory,
     unanswered: UnansweredRequests,
     secured: ssl.SSLContext | None = None,
+    pool: ModelPool | None = None,
 ) -> Listener:
     json_floats.compiler.allowed &= options.http.compiled_json
     limits = HttpLimits(max_body_bytes=options.http.max_input_bytes)
@@ -63,11 +69,14 @@ def http_listener(
         settings=settings,
     )
 
+    served: Application = v2 if pool is None else PoolApplication(v2, engine, pool)
+
     def application() -> tuple[Application, KeepsHeader | None]:
         """Return the application, with access log where the settings enable it, else unwrapped."""
+        kept = v2.keeps_header if pool is None else either(v2.keeps_header, keeps_version)
         if not settings.log.verbose:
-            return v2, v2.keeps_header
-        return access_log.LoggedApplication(v2), either(v2.keeps_header, access_log.keeps_header)
+            return served, kept
+        return access_log.LoggedApplication(served), either(kept, access_log.keeps_header)
 
     found, keeps_header = application()
     own_headers = revision.header_line(options.revision)
@@ -97,7 +106,13 @@ def _wants_context(options: Options, taps: Taps) -> bool:
 
 
 def metrics_listener(
-    options: MetricsOptions, engine: Engine, sock: socket.socket, taps: Taps, *, memory: RequestMemory
+    options: MetricsOptions,
+    engine: Engine,
+    sock: socket.socket,
+    taps: Taps,
+    *,
+    memory: RequestMemory,
+    pool: ModelPool | None = None,
 ) -> Listener:
     cpu = None
     if options.cpu:
@@ -113,9 +128,12 @@ def metrics_listener(
 
         look()
         again_and_again(look, options.interval_ms / 1000)
-    application = metrics.MetricsApplication(
-        engine, options.settings, cpu, lambda: itertools.chain(taps.families(), gpus.families())
+    more = (taps, gpus) if pool is None else (taps, gpus, pool)
+    application: Application = metrics.MetricsApplication(
+        engine, options.settings, cpu, lambda: itertools.chain.from_iterable(part.families() for part in more)
     )
+    if pool is not None:
+        application = PoolAdmin(application, pool)
     return Listener(application, sock, HttpLimits(), metrics.keeps_header, memory=memory)
 
 
@@ -138,6 +156,7 @@ def grpc_server(
     *,
     memory: RequestMemory,
     unanswered: UnansweredRequests,
+    pool: ModelPool | None = None,
 ) -> Http2GrpcServer:
     """Return the server; raises ValueError, naming the flag, for invalid certificates."""
     policy = CallPolicy(
@@ -146,6 +165,7 @@ def grpc_server(
         forwarded=options.grpc.header_forward_pattern,
         answer_metadata=revision.metadata(options.revision),
     )
+    pooled = PoolServices(engine, pool, memory) if pool is not None else None
     services: list[Service] = [
         V2Service(engine, memory),
         MemoryService(engine.shared_memory),
@@ -153,7 +173,10 @@ def grpc_server(
         HealthService(engine),
     ]
     names = {service.name for service in services}
+    if pooled is not None:
+        services = [pooled, HealthService(engine)]
     services += [ReflectionService(version, names | reflection.NAMES) for version in reflection.VERSIONS]
     if options.grpc.server != H2:
         logger.warning("--grpc-server=%s has no effect: gRPC is served by %s; leave it out", options.grpc.server, H2)
-    return Http2GrpcServer(services, options.grpc.settings, policy, memory, unanswered)
+    scope = pooled.of if pooled is not None else None
+    return Http2GrpcServer(services, options.grpc.settings, policy, memory, unanswered, scope=scope)

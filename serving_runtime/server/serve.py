@@ -26,6 +26,7 @@ from serving_runtime.engine.memory.idle_memory_trim import EVERY_S, IdleMemoryTr
 from serving_runtime.engine.memory.shared_memory import SharedMemory
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.engine.serving.observers import Observers
+from serving_runtime.pools.source import ModelPool
 from serving_runtime.protocol import tls
 from serving_runtime.protocol.caller_limit import UnansweredRequests
 from serving_runtime.protocol.grpc.on_http2.server import Http2GrpcServer
@@ -111,7 +112,7 @@ def _request_memory(options: Options) -> RequestMemory:
     return RequestMemory(asked // options.workers)
 
 
-def make_engine(every: Options, observers: Observers | None = None) -> Engine:
+def make_engine(every: Options, observers: Observers | None = None, pool: ModelPool | None = None) -> Engine:
     """Return the configured engine, without loaded models."""
     options = every.models
     budget_bytes = _budget_bytes(options.memory_budget_bytes, every.workers)
@@ -150,6 +151,7 @@ def make_engine(every: Options, observers: Observers | None = None) -> Engine:
         shared_memory=SharedMemory(allowed=every.allow_client_shm, max_read_bytes=every.http.max_input_bytes),
         control_calls=every.allow_control_calls,
         observers=observers,
+        source=pool,
     )
 
 
@@ -199,7 +201,9 @@ class Server:
         self._request_memory = _request_memory(options)
         self._unanswered = UnansweredRequests()
         tracer = Tracer(options.trace, _sink(options))
-        self._engine = make_engine(options, Observers(tracer, self._taps))
+        place = options.models.pool
+        self._pool = ModelPool(place, options.models.load_on_demand_timeout_s) if place is not None else None
+        self._engine = make_engine(options, Observers(tracer, self._taps), self._pool)
         self._engine.shared_memory.copies = self._request_memory.copies
         carry = self._engine.all_do if isinstance(self._engine, OneOfSeveral) else None
         self._settings = RuntimeSettings(log, tracer, carry)
@@ -265,6 +269,7 @@ class Server:
                 self._taps,
                 memory=self._request_memory,
                 unanswered=self._unanswered,
+                pool=self._pool,
             )
         except ValueError as error:
             raise StartError(str(error)) from error
@@ -300,6 +305,8 @@ class Server:
         gc.freeze()  # loaded objects are permanent; exclude them from garbage collection
         self._engine.guard_others()
         self._engine.start_polling()
+        if self._pool is not None:
+            self._pool.start()
         again_and_again(IdleMemoryTrim().look, EVERY_S)
 
     async def _listen(self, http: socket.socket | None, metrics: socket.socket | None) -> None:
@@ -313,11 +320,17 @@ class Server:
                 memory=self._request_memory,
                 unanswered=self._unanswered,
                 secured=self._secured,
+                pool=self._pool,
             )
             await listen(self._http, self._options.http.address, self._places["http"], "http")
         if metrics is not None:
             self._metrics = metrics_listener(
-                self._options.metrics, self._engine, metrics, self._taps, memory=self._request_memory
+                self._options.metrics,
+                self._engine,
+                metrics,
+                self._taps,
+                memory=self._request_memory,
+                pool=self._pool,
             )
             await listen(self._metrics, self._options.metrics.address, self._places["metrics"], "metrics")
         if self._grpc is not None:
@@ -355,6 +368,8 @@ class Server:
         if isinstance(self._engine, OneOfSeveral):
             self._engine.member.close()
         self._engine.close()
+        if self._pool is not None:
+            self._pool.close()
         self._taps.close()
         self._settings.tracer.close()
         logger.info("stopped")

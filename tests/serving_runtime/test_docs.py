@@ -8,8 +8,9 @@ from serving_runtime.devices.gpu import Gpu
 from serving_runtime.devices.nvml import Reading
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.serving.engine import Engine
+from serving_runtime.pools.metrics import PoolCounts
 from serving_runtime.protocol.http.api.v2 import V2Application
-from serving_runtime.server.commands import proxy
+from serving_runtime.server.commands import pool_fetcher, proxy
 from serving_runtime.server.flags import command_line
 from serving_runtime.server.flags.refused import REFUSED
 from serving_runtime.telemetry.metrics.cpu import CpuMeter
@@ -20,6 +21,7 @@ from serving_runtime.telemetry.tap.tap import TapCounts
 from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events_family
 
 MODEL_CONFIG = (Path(__file__).parents[2] / "docs" / "reference" / "model-config.md").read_text()
+POOLS = (Path(__file__).parents[2] / "docs" / "reference" / "model-pools.md").read_text()
 PROTOCOL = (Path(__file__).parents[2] / "docs" / "reference" / "serving-protocol.md").read_text()
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "serving-runtime.md").read_text()
 
@@ -70,6 +72,15 @@ def test_every_metric_is_listed_with_its_kind_and_nothing_else() -> None:
     ]
     kinds = {family.name: family.kind for family in every}
     assert dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", section("Metrics"), re.MULTILINE)) == kinds
+
+
+def test_every_flag_and_metric_of_a_pool_is_listed_and_nothing_else() -> None:
+    fetcher = POOLS.split("\n## Fetcher\n")[1].split("\n## ")[0]
+    flags = {flag for action in pool_fetcher._parser()._actions for flag in action.option_strings if flag[:2] == "--"}
+    assert set(re.findall(r"^\| `(--[a-z-]+)` \|", fetcher, re.MULTILINE)) == flags - {"--help"}
+    page = PoolCounts().families(loaded_models=0, used_bytes=0, limit_bytes=None, waiting=0)
+    kinds = {family.name: family.kind for family in page}
+    assert dict(re.findall(r"^\| `(fairlead_pool_\w+)` \| (\w+) \|", POOLS, re.MULTILINE)) == kinds
 
 
 def test_every_honoured_field_is_listed() -> None:

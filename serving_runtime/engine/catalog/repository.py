@@ -5,7 +5,7 @@ machine. Everything here may block on disks or networks: the engine calls it in 
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol, TypeAlias
@@ -28,6 +28,7 @@ class ModelFolder:
         marks: of its files.
         root: the repository it belongs to; None for a folder from elsewhere.
         temporary: made for one load, and removed with the model that was loaded from it.
+        on_left: called once the model that was loaded from it is unloaded; None where nothing waits for that.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ModelFolder:
     marks: Marks = field(default_factory=dict)
     root: "Root | None" = None
     temporary: bool = False
+    on_left: Callable[[], None] | None = None
 
     def bring(self, version: int) -> None:
         """Fetch a version's files into the folder unless they are there; raises ModelError."""
@@ -99,16 +101,24 @@ class LocalRoot:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A model in one of the repositories."""
+    """A model in one of the repositories.
+
+    Attributes:
+        serves_as: the name in its answers and messages; empty for its own.
+        on_left: see ModelFolder.
+    """
 
     name: str
     root: Root
     marks: Marks
+    serves_as: str = ""
+    on_left: Callable[[], None] | None = None
 
     def fetch(self) -> ModelFolder:
         """Return the model's folder on this machine; raises ModelError."""
         path = self.root.fetch(self.name, self.marks)
-        return ModelFolder(self.name, path, versions_in(self.marks), self.marks, root=self.root)
+        name = self.serves_as or self.name
+        return ModelFolder(name, path, versions_in(self.marks), self.marks, root=self.root, on_left=self.on_left)
 
 
 class Repository:

@@ -25,6 +25,8 @@ def unused(models: Mapping[str, Model]) -> Iterator[Unused]:
 
 def loaded_for(ensemble: Model, models: Mapping[str, Model]) -> list[str]:
     """Return the models of an ensemble's steps that nothing else needs."""
+    if not ensemble.parts:
+        return []
     return orphans(ensemble.parts, {name: model for name, model in models.items() if model is not ensemble})
 
 

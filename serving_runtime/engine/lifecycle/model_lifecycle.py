@@ -9,6 +9,7 @@ A model loads whole or not at all, and a load that fails leaves the model as it 
 import asyncio
 import logging
 import shutil
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,7 @@ from serving_runtime.engine.catalog.repository import Found, Marks, ModelFolder,
 from serving_runtime.engine.lifecycle.ensemble_dependencies import Parts
 from serving_runtime.engine.lifecycle.idle_models import loaded_for, needs, unused
 from serving_runtime.engine.lifecycle.states import Model
+from serving_runtime.engine.lifecycle.unloaded_models import UnloadedModels
 from serving_runtime.engine.loading import ensembles, load_model
 from serving_runtime.engine.loading.load_model import LoadPlan, OpenedModel
 from serving_runtime.engine.loading.reuse import Reuse, reusable
@@ -29,6 +31,7 @@ from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.loading.threads import LoadThreads
 from serving_runtime.engine.memory.admission import Admission
 from serving_runtime.engine.memory.budget import NOT_ITS_OWN_BYTES, Budget, shown
+from serving_runtime.engine.memory.least_recently_used import LeastRecentlyUsed
 from serving_runtime.engine.memory.process_memory import give_back, growth
 from serving_runtime.engine.servables.ensemble import Answering
 from serving_runtime.engine.servables.factory import make_servable, measure
@@ -47,10 +50,13 @@ class Lifecycle:
         models: every name that was ever in a repository or loaded.
         servables: those that answer, by name and version; by name and "" the highest version.
         on_switch: called whenever a name gets another servable.
+        order: of idle models, where `stays` is given.
 
     Args:
         evicts: idle models make room for those that are loaded.
         patience_s: how long to wait for busy models to become idle.
+        stays: returns whether a model is not to be evicted, for very many models: unloaded ones are forgotten, no load
+            has work for each of the others, and `on_switch` is called only where a name's files have changed.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class Lifecycle:
         budget: Budget,
         evicts: bool = False,
         patience_s: float = 0.0,
+        stays: Callable[[str], bool] | None = None,
     ) -> None:
         self.models: dict[str, Model] = {}
         self.servables: dict[tuple[str, str], Servable] = {}
@@ -72,14 +79,50 @@ class Lifecycle:
         self._answering = answering
         self._parts = Parts(self.models, self._load_part)
         self._threads = LoadThreads(threads)
-        self._admission = Admission(budget, lambda: unused(self.models), self._evict if evicts else None, patience_s)
+        self.order = LeastRecentlyUsed(self._last_used_ms, self._may_leave, stays) if stays is not None else None
+        self._memory = UnloadedModels() if stays is not None else None
+        self._admission = Admission(
+            budget, lambda: unused(self.models), self._evict if evicts else None, patience_s, self.order
+        )
         self._alive: set[Servable] = set()
+        self._users: Counter[int] = Counter()  # of each opened model, by its id
         self._background: set[asyncio.Task[None]] = set()
 
     @property
     def inflight(self) -> int:
         """Return how many requests of clients are with models, including models that are being unloaded."""
         return sum([servable.statistics.inflight - servable.steps_under_way for servable in self._alive])
+
+    @property
+    def budget(self) -> Budget:
+        """Return the memory of all models."""
+        return self._admission.budget
+
+    def _last_used_ms(self, name: str) -> int:
+        return max(servable.last_used_ms for servable in self.models[name].serving.values())
+
+    def _may_leave(self, name: str) -> bool:
+        model = self.models[name]
+        return not model.lock.locked() and not any(servable.busy for servable in model.serving.values())
+
+    def _model(self, name: str) -> Model:
+        model = self.models.get(name)
+        if model is None:
+            model = self.models[name] = Model(name)
+            if self._memory is not None:
+                model.measured_bytes.update(self._memory.measured_bytes(name))
+        return model
+
+    def _forget(self, model: Model) -> None:
+        """Forget a model of which nothing is left, where models are too many to be kept in mind."""
+        if self._memory is not None and not model.serving and not model.changes and model.at_rest:
+            if self._memory.keep(model.name, model.measured_bytes):
+                self._notify()
+            self.models.pop(model.name, None)
+
+    def _notify(self) -> None:
+        for notify in self.on_switch:
+            notify()
 
     def guard_others(self) -> None:
         """Guard served models against crashes of further loads (see LoadSettings)."""
@@ -115,11 +158,15 @@ class Lifecycle:
         await self._unload(self.models[name])
 
     async def _unload(self, model: Model) -> list[asyncio.Task[None]]:
-        async with model.lock:
-            old = model.loaded
-            leaving = self._switch(model, {}, None)
-            model.forget()
-            self._discard(old)
+        model.changes += 1
+        try:
+            async with model.lock:
+                old = model.loaded
+                leaving = self._switch(model, {}, None)
+                model.forget()
+                self._discard(old)
+        finally:
+            model.changes -= 1
         logger.info("unloaded model '%s'", model.name)
         return leaving
 
@@ -146,7 +193,16 @@ class Lifecycle:
             raise
 
     async def _load(self, name: str, make_plan: Callable[[], LoadPlan], marks: Marks | None) -> None:
-        model = self.models.setdefault(name, Model(name))
+        model = self._model(name)
+        model.changes += 1
+        try:
+            await self._load_locked(model, make_plan, marks)
+        finally:
+            model.changes -= 1
+            self._forget(model)
+
+    async def _load_locked(self, model: Model, make_plan: Callable[[], LoadPlan], marks: Marks | None) -> None:
+        name = model.name
         async with model.lock:
             model.tried = marks
             plan = None
@@ -166,8 +222,8 @@ class Lifecycle:
                 raise failure from error
             old = model.loaded
             self._switch(model, serving, plan)
-            if old is not None and old.folder.path != plan.folder.path:
-                self._discard(old)
+            if old is not None:
+                _leave(old.folder, removed=old.folder.path != plan.folder.path)
 
     async def _prepare(self, model: Model, plan: LoadPlan) -> None:
         """Load the models of an ensemble's steps and check that they fit; raises ModelError."""
@@ -243,9 +299,16 @@ class Lifecycle:
         for servable in serving.values():  # ascending: the highest becomes the default
             self.servables[model.name, servable.version] = servable
             self.servables[model.name, ""] = servable
-        for notify in self.on_switch:
-            notify()
-        self._alive.update(serving.values())
+        if self.order is not None and serving:
+            self.order.add(model.name)
+        elif self.order is not None:
+            self.order.discard(model.name)
+        if self._memory is None or (plan is not None and self._memory.changes(model.name, plan.folder.marks)):
+            self._notify()
+        for servable in serving.values():
+            if servable not in self._alive:
+                self._alive.add(servable)
+                self._users[id(servable.model)] += 1
         leaving = []
         for version, servable in old.items():
             successor = serving.get(version)
@@ -265,9 +328,12 @@ class Lifecycle:
         if successor is not None:
             successor.absorb(servable)
         self._alive.discard(servable)
-        if all(other.model is not servable.model for other in self._alive):  # a reconfigured version shares it
+        self._users[id(servable.model)] -= 1
+        if not self._users[id(servable.model)]:  # a reconfigured version shares it
+            del self._users[id(servable.model)]
             await self._free(servable.model)
         model.gone(version)
+        self._forget(model)
 
     async def _free(self, model: LoadedModel | StreamingModel) -> None:
         await asyncio.to_thread(_close, model)
@@ -282,7 +348,7 @@ class Lifecycle:
     @staticmethod
     def _discard(plan: LoadPlan | None) -> None:
         if plan is not None:
-            _remove(plan.folder)
+            _leave(plan.folder, removed=True)
 
 
 def _open(
@@ -314,6 +380,14 @@ def _first_run(plan: LoadPlan, version: int, found: OpenedModel, settings: LoadS
             version,
         )
     return inline
+
+
+def _leave(folder: ModelFolder, *, removed: bool) -> None:
+    """Do what follows when no model is loaded from a folder any more."""
+    if removed:
+        _remove(folder)
+    if folder.on_left is not None:
+        folder.on_left()
 
 
 def _remove(folder: ModelFolder) -> None:

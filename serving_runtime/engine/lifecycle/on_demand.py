@@ -4,12 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from serving_runtime.common.errors import NoRoom, ServingError, Unavailable
 from serving_runtime.common.request import Cancellable, InferRequest, OnDone
 from serving_runtime.engine.lifecycle.model_lifecycle import Lifecycle
 from serving_runtime.engine.lifecycle.states import Model
+from serving_runtime.telemetry.metrics.families import ModelSeries
 
 Start: TypeAlias = Callable[[InferRequest, OnDone], Cancellable]
 
@@ -34,21 +35,50 @@ class Waiting:
             self.job.cancel()
 
 
+class Source(Protocol):
+    """Where very many models come from, in place of repositories."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether models can be loaded."""
+        ...
+
+    def stays(self, name: str) -> bool:
+        """Return whether a model is not to be evicted."""
+        ...
+
+    def series(self) -> list[ModelSeries]:
+        """Return the data of the metrics page, of a bounded number of models."""
+        ...
+
+    def loader(self, lifecycle: Lifecycle) -> "OnDemand":
+        """Return the loader of its models into `lifecycle`."""
+        ...
+
+
 class OnDemand:
-    """Loads models at their first request. Lives on the event loop."""
+    """Loads models at their first request. Lives on the event loop.
+
+    Attributes:
+        waiting: how many requests wait.
+    """
 
     def __init__(self, lifecycle: Lifecycle, timeout_s: float) -> None:
         self._lifecycle = lifecycle
         self._timeout_s = timeout_s
         self._loads: dict[str, asyncio.Task[None]] = {}
         self._retry_at: dict[str, float] = {}
-        self._waiting = 0
+        self.waiting = 0
         self._waiting_bytes = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def may_load(self, model: Model) -> bool:
-        """Return whether a request would load the model: not where a load has just failed."""
-        return not model.serving and time.monotonic() >= self._retry_at.get(model.name, 0.0)
+    def may_load(self, name: str, model: Model | None) -> bool:
+        """Return whether a request would load the model: not where a load has just failed.
+
+        Args:
+            model: of that name; None for an unknown one.
+        """
+        return model is not None and not model.serving and time.monotonic() >= self._retry_at.get(name, 0.0)
 
     def infer(self, request: InferRequest, on_done: OnDone, start: Start) -> Waiting:
         """Make a request wait for the load; `start` begins it."""
@@ -63,24 +93,23 @@ class OnDemand:
 
         Raises ServingError when the model does not load, or not in time, or too many bytes wait already.
         """
-        if self._waiting >= MAX_WAITING or self._waiting_bytes + size_bytes > MAX_WAITING_BYTES:
+        if self.waiting >= MAX_WAITING or self._waiting_bytes + size_bytes > MAX_WAITING_BYTES:
             raise Unavailable(
-                f"model '{name}' is not loaded, and {self._waiting} requests with {self._waiting_bytes} bytes wait for "
+                f"model '{name}' is not loaded, and {self.waiting} requests with {self._waiting_bytes} bytes wait for "
                 "models already"
             )
-        self._waiting += 1
+        self.waiting += 1
         self._waiting_bytes += size_bytes
         try:
             await self._arrive(name)
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
             self._waiting_bytes -= size_bytes
 
     async def _arrive(self, name: str) -> None:
         load = self._loads.get(name)
         if load is None:
-            load = self._loads[name] = asyncio.get_running_loop().create_task(self._load(name))
-            load.add_done_callback(partial(self._loaded, name))
+            load = self._begin_load(name)
         try:
             await asyncio.wait_for(asyncio.shield(load), self._timeout_s)
         except TimeoutError as error:
@@ -88,6 +117,11 @@ class OnDemand:
                 f"model '{name}' was not loaded within {self._timeout_s:g} s (--load-on-demand-timeout-secs); "
                 "the load goes on, try again"
             ) from error
+
+    def _begin_load(self, name: str) -> "asyncio.Task[None]":
+        load = self._loads[name] = asyncio.get_running_loop().create_task(self._load(name))
+        load.add_done_callback(partial(self._loaded, name))
+        return load
 
     def _loaded(self, name: str, load: asyncio.Task[None]) -> None:
         del self._loads[name]

@@ -50,6 +50,7 @@ class Model:
         parts: the models of an ensemble's steps, as of the last load.
         measured_bytes: measured memory of versions, by number and size of their files.
         lock: held during a load or unload.
+        changes: how many loads and unloads hold the lock or wait for it.
     """
 
     def __init__(self, name: str) -> None:
@@ -62,6 +63,7 @@ class Model:
         self.parts: tuple[str, ...] = ()
         self.measured_bytes: dict[tuple[int, int], int] = {}
         self.lock = asyncio.Lock()
+        self.changes = 0
         self._states: dict[int, tuple[State, str]] = {}
         self._failure = ""
 
@@ -110,6 +112,11 @@ class Model:
     def broken(self) -> bool:
         """Return whether the model is wanted, but not loaded."""
         return bool(self._failure)
+
+    @property
+    def at_rest(self) -> bool:
+        """Return whether no version is being loaded or unloaded."""
+        return all(state in (State.UNAVAILABLE, State.READY) for state, _ in self._states.values())
 
     @property
     def is_over(self) -> bool:

@@ -187,5 +187,8 @@ def _digest(trial: Trial) -> str:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions.append(f"{package}={importlib.metadata.version(package)}")
     rest = (trial.file.name, sorted(trial.backend_settings.items()), versions, sys.version)
-    found.update(repr(rest).encode() + trial.config.SerializeToString(deterministic=True))
+    config = type(trial.config)()
+    config.CopyFrom(trial.config)
+    config.ClearField("name")  # the same files may be served under several names
+    found.update(repr(rest).encode() + config.SerializeToString(deterministic=True))
     return found.hexdigest()

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from serving_runtime.engine.memory.budget import Budget, Claim, Idle, victims
+from serving_runtime.engine.memory.least_recently_used import LeastRecentlyUsed
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class Admission:
         unused: returns the idle models.
         unload: unloads one, and returns when its memory is released; None where idle models stay loaded.
         patience_s: how long to wait for busy models to become idle, where that would help.
+        order: of the models to unload; None for that of `unused`, which checks every model.
     """
 
     def __init__(
@@ -37,8 +39,10 @@ class Admission:
         unused: Callable[[], Iterable[Unused]],
         unload: Callable[[str], Awaitable[None]] | None,
         patience_s: float,
+        order: LeastRecentlyUsed | None = None,
     ) -> None:
-        self._budget = budget
+        self._order = order
+        self.budget = self._budget = budget
         self._unused = unused
         self._unload = unload
         self._patience_s = patience_s
@@ -80,15 +84,22 @@ class Admission:
     async def _make_room(self, name: str, need_bytes: int) -> None:
         stop = time.monotonic() + self._patience_s
         while (lacking := self._budget.lacking(need_bytes)) > 0:
-            chosen = victims(lacking, self._idle()) if self._unload is not None else None
+            chosen = self._victim(lacking, need_bytes) if self._unload is not None else None
             if self._unload is not None and chosen is not None:
                 # one at a time: meanwhile another may get requests, or be reloaded and wait for memory itself
-                logger.info("unloading idle model '%s' to make room for '%s'", chosen[0], name)
-                await self._unload(chosen[0])
+                logger.info("unloading idle model '%s' to make room for '%s'", chosen, name)
+                await self._unload(chosen)
             elif self._unload is None or not self._budget.could_fit(need_bytes) or time.monotonic() > stop:
                 raise self._budget.refusal(name, need_bytes)
             else:
                 await asyncio.sleep(_LOOK_S)
+
+    def _victim(self, lacking_bytes: int, need_bytes: int) -> str | None:
+        """Return the model to unload next; None where unloading does not make room now."""
+        if self._order is not None:
+            return self._order.first() if self._budget.could_fit(need_bytes) else None
+        chosen = victims(lacking_bytes, self._idle())
+        return chosen[0] if chosen else None
 
     def _idle(self) -> Iterator[Idle]:
         for unused in self._unused():

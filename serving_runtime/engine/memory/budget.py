@@ -25,29 +25,45 @@ COPIED_BYTES = 16 * 2**20
 class Claim:
     """Memory held by a load, and then by its model."""
 
-    def __init__(self, name: str, size_bytes: int) -> None:
+    def __init__(self, name: str, size_bytes: int, budget: "Budget") -> None:
         self.name = name
-        self.size_bytes = size_bytes
+        self._size_bytes = size_bytes
+        self._budget: Budget | None = budget
+        budget.used_bytes += size_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size_bytes
+
+    @size_bytes.setter
+    def size_bytes(self, size_bytes: int) -> None:
+        if self._budget is not None:
+            self._budget.used_bytes += size_bytes - self._size_bytes
+        self._size_bytes = size_bytes
+
+    def end(self) -> None:
+        """Hold nothing from now on."""
+        if self._budget is not None:
+            self._budget.used_bytes -= self._size_bytes
+            self._budget = None
 
 
 class Budget:
-    """Counts claims; lives on the event loop. Grants all of them without a limit."""
+    """Counts claims; lives on the event loop. Grants all of them without a limit.
+
+    Attributes:
+        used_bytes: of all claims; kept up by each of them, since thousands of models may be loaded.
+    """
 
     def __init__(self, limit_bytes: int | None) -> None:
         self.limit_bytes = limit_bytes
-        self._claims: set[Claim] = set()
-
-    @property
-    def used_bytes(self) -> int:
-        return sum(claim.size_bytes for claim in self._claims)
+        self.used_bytes = 0
 
     def claim(self, name: str, size_bytes: int) -> Claim:
         """Return a claim; raises NoRoom with the figures."""
         if self.lacking(size_bytes) > 0:
             raise self.refusal(name, size_bytes)
-        claim = Claim(name, size_bytes)
-        self._claims.add(claim)
-        return claim
+        return Claim(name, size_bytes, self)
 
     def lacking(self, size_bytes: int) -> int:
         """Return how many more bytes must be free; at most 0 where there is room."""
@@ -59,6 +75,11 @@ class Budget:
 
     def refusal(self, name: str, size_bytes: int) -> NoRoom:
         assert self.limit_bytes is not None  # noqa: S101 - without a limit nothing is refused
+        if not self.could_fit(size_bytes):
+            return NoRoom(
+                f"model '{name}' needs {shown(size_bytes)} of memory and never fits: all models together may take "
+                f"{shown(self.limit_bytes)}; make it smaller, or raise --model-memory-budget-bytes"
+            )
         free = max(0, self.limit_bytes - self.used_bytes)
         return NoRoom(
             f"model '{name}' needs {shown(size_bytes)} of memory, but {shown(free)} of {shown(self.limit_bytes)} for "
@@ -66,7 +87,7 @@ class Budget:
         )
 
     def release(self, claim: Claim) -> None:
-        self._claims.discard(claim)
+        claim.end()
 
 
 class Idle(NamedTuple):

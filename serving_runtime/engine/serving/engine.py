@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from serving_runtime import __version__
-from serving_runtime.common.errors import ModelError, NotFound, ServingError, Unavailable
+from serving_runtime.common.errors import ModelError, NotFound, ServingError, Unavailable, Unsupported
 from serving_runtime.common.request import Cancellable, InferRequest, OnDone, Streaming
 from serving_runtime.engine.catalog.open_repositories import Roots
 from serving_runtime.engine.catalog.repository import Repository
@@ -13,7 +13,7 @@ from serving_runtime.engine.catalog.repository_location import Location
 from serving_runtime.engine.lifecycle.control_mode import Control, ControlMode
 from serving_runtime.engine.lifecycle.controller import Controller
 from serving_runtime.engine.lifecycle.model_lifecycle import Lifecycle
-from serving_runtime.engine.lifecycle.on_demand import OnDemand
+from serving_runtime.engine.lifecycle.on_demand import OnDemand, Source
 from serving_runtime.engine.lifecycle.states import IndexEntry
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.memory.budget import Budget
@@ -58,6 +58,9 @@ class Engine:
         response_cache: for models that enable it; None where --cache-config names none.
         rate_limiter: of the resources that runs wait for; None where --rate-limit is off.
         shared_memory: the regions that clients have registered, over any protocol.
+
+    Args:
+        source: of very many models, in place of `roots`; they are loaded on demand.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Engine:
         rate_limiter: RateLimiter | None = None,
         control_calls: bool = True,
         observers: Observers | None = None,
+        source: Source | None = None,
     ) -> None:
         self._name = name
         self._control_calls = control_calls
@@ -86,13 +90,19 @@ class Engine:
         self._lifecycle = Lifecycle(
             self._repository,
             settings,
-            self,
+            self if source is None else _Alone(self),
             threads=control.load_threads,
             budget=Budget(control.memory_budget_bytes),
             evicts=control.on_demand,
             patience_s=control.on_demand_timeout_s,
+            stays=source.stays if source is not None else None,
         )
-        self._on_demand = OnDemand(self._lifecycle, control.on_demand_timeout_s) if control.on_demand else None
+        self._source = source
+        self._on_demand: OnDemand | None = None
+        if source is not None:
+            self._on_demand = source.loader(self._lifecycle)
+        elif control.on_demand:
+            self._on_demand = OnDemand(self._lifecycle, control.on_demand_timeout_s)
         self._controller = Controller(self._lifecycle, control, stopping=lambda: self.draining)
         self._models = self._lifecycle.models
         self._servables = self._lifecycle.servables
@@ -128,6 +138,8 @@ class Engine:
     @property
     def ready(self) -> bool:
         """Return whether the server accepts requests: not draining, and with strict readiness every model is loaded."""
+        if self._source is not None and not self._source.is_ready:
+            return False
         return not self.draining and not (
             self._strict_readiness and any(model.broken for model in self._models.values())
         )
@@ -185,16 +197,20 @@ class Engine:
 
     def _demand(self, name: str) -> OnDemand | None:
         """Return the loader of an on-demand model, None where the model is not one."""
-        model = self._models.get(name)
-        if self._on_demand is None or model is None or self.draining or not self._on_demand.may_load(model):
+        demand = self._on_demand
+        if demand is None or self.draining or not demand.may_load(name, self._models.get(name)):
             return None
-        return self._on_demand
+        return demand
 
-    def sleeps(self, name: str) -> bool:
+    def is_loaded(self, name: str) -> bool:
+        """Return whether a model has a version that is loaded."""
+        return (name, "") in self._servables
+
+    def sleeps(self, name: str, version: str = "") -> bool:  # noqa: ARG002 - all versions are loaded together
         """Return whether a model is not loaded, and `arrive` would load it."""
         return self._demand(name) is not None
 
-    async def arrive(self, name: str, size_bytes: int) -> None:
+    async def arrive(self, name: str, size_bytes: int, version: str = "") -> None:  # noqa: ARG002 - as in `sleeps`
         """Wait for a model that is loaded on demand, for a request of so many bytes; returns at once for all others.
 
         Raises ServingError when it does not load, or not in time, or too many bytes wait already.
@@ -279,7 +295,7 @@ class Engine:
         """Return V2 model metadata."""
         servable = self.servable(name, version)
         return {
-            "name": name,
+            "name": servable.name,
             "versions": [str(version) for version in self._models[name].serving],
             "platform": servable.config.platform,
             "inputs": servable.metadata_tensors(servable.config.inputs),
@@ -306,6 +322,8 @@ class Engine:
 
     def series(self) -> list[ModelSeries]:
         """Return the data of the metrics page."""
+        if self._source is not None:
+            return self._source.series()
         return [
             ModelSeries(
                 servable.name,
@@ -327,6 +345,9 @@ class Engine:
 
     def _unknown(self, name: str, version: str) -> ServingError:
         model = self._models.get(name)
+        if model is None and self._source is not None:
+            why = "the server is stopping" if self.draining else "send the request again"
+            return Unavailable(f"model '{name}' is not loaded now; {why}")
         if model is None:
             return NotFound(f"unknown model '{name}' is not found")
         if not model.serving:
@@ -334,6 +355,29 @@ class Engine:
             return Unavailable(f"model '{name}' is not ready: {model.reason}{hint}")
         versions = ", ".join(str(version) for version in model.serving)
         return NotFound(f"model '{name}' has no version '{version}'; it serves {versions}")
+
+
+class _Alone:
+    """The server's interface to servables that have no other models: those of many services (Answering)."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.response_cache = engine.response_cache
+        self.rate_limiter = engine.rate_limiter
+
+    def infer_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:  # noqa: ARG002 - refused
+        raise Unsupported(
+            f"model '{request.model_name}' cannot be called: the models of a pool call no others; give the service "
+            "replicas of its own"
+        )
+
+    def stream_step(self, request: InferRequest, on_done: OnDone) -> Cancellable:
+        return self.infer_step(request, on_done)
+
+    def serves(self, name: str, version: str) -> bool:  # noqa: ARG002 - none of them
+        return False
+
+    def labels(self, name: str, version: str) -> classification.Labels:  # noqa: ARG002 - none of them
+        return classification.NO_LABELS
 
 
 def _answering_classes(request: InferRequest, servable: Servable, on_done: OnDone) -> OnDone:

@@ -40,6 +40,7 @@ other commands:
   tune MODEL_DIR ...         searches for the configuration that serves most within a latency (`tune --help`)
   build MODEL_DIR ...        builds FP16, INT8 or a TensorRT plan from an ONNX model (`build --help`)
   proxy --target_port N ...  counts requests in front of a container of your own (`proxy --help`)
+  pool-fetcher --catalog DIR fetches models for a model pool (`pool-fetcher --help`)
   prepare --artifact DIR ... lays out a stored model in a model repository (`prepare --help`)
   upload DIR --to URL        sends a folder to the control plane (`upload --help`)
 """

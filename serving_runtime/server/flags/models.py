@@ -21,6 +21,7 @@ class ModelOptions:
     """
 
     repositories: tuple[Location, ...]
+    pool: Path | None
     cache_directory: Path | None
     control_mode: str
     load_models: tuple[str, ...]
@@ -48,6 +49,10 @@ class ModelOptions:
             parser.error("--load-model needs --model-control-mode=explicit")
         if "*" in found.load_model and len(found.load_model) > 1:
             parser.error("--load-model=* loads every model, name no other beside it")
+        if found.model_pool is None and not found.model_repository:
+            parser.error("the following arguments are required: --model-repository/--model-store")
+        if found.model_pool is not None:
+            _check_pool(parser, found)
         if found.load_on_demand and found.model_control_mode == "explicit":
             parser.error(
                 "--load-on-demand loads by requests, --model-control-mode=explicit by clients' orders: take one"
@@ -60,6 +65,7 @@ class ModelOptions:
             parser.error("--rate-limit-resource needs --rate-limit=execution_count")
         return cls(
             repositories=tuple(found.model_repository),
+            pool=found.model_pool,
             cache_directory=found.model_cache_directory,
             control_mode=found.model_control_mode,
             load_models=tuple(found.load_model),
@@ -67,10 +73,10 @@ class ModelOptions:
             load_thread_count=found.model_load_thread_count,
             load_retry_count=found.model_load_retry_count,
             memory_budget_bytes=found.model_memory_budget_bytes,
-            load_on_demand=found.load_on_demand,
+            load_on_demand=found.load_on_demand or found.model_pool is not None,
             load_on_demand_timeout_s=found.load_on_demand_timeout_secs,
             exit_on_error=found.exit_on_error,
-            strict_readiness=found.strict_readiness,
+            strict_readiness=found.strict_readiness and found.model_pool is None,
             config_name=found.model_config_name,
             auto_complete=not found.disable_auto_complete_config,
             backend_config=_by_backend(found.backend_config),
@@ -89,9 +95,15 @@ def add(group: "argparse._ArgumentGroup") -> None:
         "--model-store",
         action="append",
         type=_location,
-        required=True,
+        default=[],
         metavar="PLACE",
         help="folder of models, s3://[http[s]://host:port/]bucket/path or gs://bucket/path; may be repeated",
+    )
+    group.add_argument(
+        "--model-pool",
+        type=Path,
+        metavar="SOCKET",
+        help="Unix socket of a `pool-fetcher`: answers for any model of its catalog, in place of a repository",
     )
     group.add_argument(
         "--model-cache-directory",
@@ -199,6 +211,19 @@ def add(group: "argparse._ArgumentGroup") -> None:
         metavar="NAME:COUNT",
         help="size of a resource (the most that one instance needs); may be repeated",
     )
+
+
+def _check_pool(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
+    """Exit where a flag contradicts --model-pool."""
+    for asked, flag, why in (
+        (found.model_repository, "--model-repository", "a pool's models come from its catalog"),
+        (found.model_control_mode != "none", "--model-control-mode", "a pool loads models by requests"),
+        (found.max_concurrent_requests, "--max-concurrent-requests", "it counts the requests of every loaded model"),
+        (found.allow_client_shm, "--allow-client-shm", "a pool answers clients of many services"),
+        (found.workers > 1, "--workers", "each process would load models of its own; run more replicas"),
+    ):
+        if asked:
+            parser.error(f"{flag} does not go with --model-pool: {why}; leave one of the two out")
 
 
 def _location(text: str) -> Location:

@@ -77,6 +77,7 @@ def sum_of(pages: Mapping[str, str]) -> str:
 def check_shareable(options: Options, what: str) -> None:
     """Raise StartError for options that would reach one of several workers only; `what` names them."""
     for asked, flag in (
+        (options.models.pool is not None, "--model-pool"),
         (options.models.load_on_demand, "--load-on-demand"),
         (options.allow_client_shm, "--allow-client-shm"),
     ):

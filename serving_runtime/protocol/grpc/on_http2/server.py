@@ -2,10 +2,12 @@
 
 import asyncio
 import socket
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
+from serving_runtime.common.errors import ServingError
 from serving_runtime.protocol import tls
 from serving_runtime.protocol.caller_limit import TooManyRequests, UnansweredRequests
 from serving_runtime.protocol.grpc.methods import Service
@@ -29,8 +31,16 @@ _BACKLOG = 4096
 _SWEEP_S = 1.0
 
 
+Scope: TypeAlias = Callable[[Fields], Service | None]
+"""Returns the service that a request's headers choose, None for those of the server; raises ServingError."""
+
+
 class Http2GrpcServer:
-    """Services on one socket; the host of its connections."""
+    """Services on one socket; the host of its connections.
+
+    Args:
+        scope: chooses services by headers; None where all requests have the same.
+    """
 
     def __init__(
         self,
@@ -39,6 +49,8 @@ class Http2GrpcServer:
         policy: CallPolicy,
         memory: RequestMemory | None = None,
         unanswered: UnansweredRequests | None = None,
+        *,
+        scope: Scope | None = None,
     ) -> None:
         """Take the services; raises ValueError, naming the flag, for unusable certificates."""
         self._services = services
@@ -58,6 +70,9 @@ class Http2GrpcServer:
             for service in services
             for name, endpoint in _endpoints(service, policy).items()
         }
+        self._policy = policy
+        self._scope = scope
+        self._scoped: weakref.WeakKeyDictionary[Service, dict[bytes, heads.Endpoint]] = weakref.WeakKeyDictionary()
         self._unanswered = unanswered if unanswered is not None else UnansweredRequests()
         self.max_streams = MAX_STREAMS
         self.turns = ReadTurns()
@@ -109,7 +124,24 @@ class Http2GrpcServer:
     # Host of the connections
 
     def interpret(self, fields: Fields, known: heads.Head | None) -> heads.Head:
-        return heads.interpret(fields, self._endpoints) if known is None else known.of(fields)
+        if known is not None:
+            return known.of(fields)
+        return heads.interpret(fields, self._endpoints) if self._scope is None else self._interpret(self._scope, fields)
+
+    def _interpret(self, scope: Scope, fields: Fields) -> heads.Head:
+        """Parse the headers of a request whose service depends on them."""
+        try:
+            service = scope(fields)
+        except ServingError as error:
+            return heads.Head(error=error)
+        if service is None:
+            return heads.interpret(fields, self._endpoints)
+        endpoints = self._scoped.get(service)
+        if endpoints is None:
+            found = _endpoints(service, self._policy)
+            endpoints = {f"/{service.name}/{name}".encode(): endpoint for name, endpoint in found.items()}
+            self._scoped[service] = endpoints
+        return heads.interpret(fields, endpoints)
 
     def stream(self, connection: Connection, stream_id: int, head: heads.Head) -> Stream:
         endpoint = head.endpoint

@@ -166,9 +166,9 @@ class InferStream:
                 asked, known = parsed(proto.ModelInferRequest, content), None
                 if self._engine.shared_memory.allowed and infer.reads_much(asked):
                     decoded = await side_thread.submitted(functools.partial(self._decoded, asked))
-            if self._engine.sleeps(asked.model_name):
+            if self._engine.sleeps(asked.model_name, asked.model_version):
                 with contextlib.suppress(ServingError):  # the request itself gets the error
-                    await self._engine.arrive(asked.model_name, len(content))
+                    await self._engine.arrive(asked.model_name, len(content), asked.model_version)
             self._begin(_Request(asked, known, len(content)), content, decoded)
             while self._is_full():
                 self._room.clear()

@@ -32,7 +32,7 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
         config = engine.servable(call.model, call.version).config
 
         def decode() -> InferRequest:
-            return complete(request_of(call.content(), config, call.version), call.request)
+            return complete(request_of(call.content(), config, call.version, call.model), call.request)
 
         return begun(call, engine, decode, begin)
 
@@ -75,7 +75,7 @@ def routes(engine: Engine, complete: Callable[[InferRequest, Request], InferRequ
     ]
 
 
-def request_of(content: Mapping[str, Any], config: ModelConfig, version: str) -> InferRequest:
+def request_of(content: Mapping[str, Any], config: ModelConfig, version: str, model: str) -> InferRequest:
     """Return the request in a body's JSON object; raises InvalidArgument or Unsupported."""
     inputs = {tensor.name: tensor for tensor in config.inputs}
     found: dict[str, Tensor] = {}
@@ -91,7 +91,7 @@ def request_of(content: Mapping[str, Any], config: ModelConfig, version: str) ->
         elif name not in ("id", "parameters"):
             own[name] = value
     return InferRequest(
-        config.name,
+        model,
         version,
         tuple(found.values()),
         id=request_id(dict(content)) if "id" not in inputs else "",

@@ -55,9 +55,9 @@ class _Views:
         return json_response(self._engine.model_metadata(call.model, call.version))
 
     def model_ready(self, call: Call) -> Response:
-        self._engine.servable(call.model, call.version)
+        name = self._engine.servable(call.model, call.version).name
         ready = self._engine.model_ready(call.model, call.version)
-        return json_response({"name": call.model, "ready": ready}, 200 if ready else 400)
+        return json_response({"name": name, "ready": ready}, 200 if ready else 400)
 
     def config(self, call: Call) -> Response:
         return json_response(as_json(self._engine.servable(call.model, call.version).message))

@@ -98,13 +98,13 @@ class _Views:
             for servable in served
         ]
         ready = self._engine.model_ready(call.model, call.version)
-        return json_response({"name": call.model, "ready": ready, "model_version_status": versions})
+        return json_response({"name": served[0].name, "ready": ready, "model_version_status": versions})
 
     def predict(self, call: Call) -> Cancellable:
         config = self._engine.servable(call.model, call.version).config
 
         def decode() -> tuple[bool, InferRequest]:
-            by_row, request = request_of(call.content(), config, call.version)
+            by_row, request = request_of(call.content(), config, call.version, call.model)
             return by_row, self._complete(request, call.request)
 
         def begin(found: tuple[bool, InferRequest]) -> Cancellable:
@@ -118,7 +118,7 @@ class _Views:
 
         def decode() -> InferRequest:
             servable.check_explains()
-            _, request = request_of(call.content(), servable.config, call.version)
+            _, request = request_of(call.content(), servable.config, call.version, call.model)
             return self._complete(request, call.request)
 
         def begin(request: InferRequest) -> Cancellable:
@@ -131,7 +131,7 @@ def _refuse(_call: Call) -> Response:
     raise Unsupported('of V1 predict and explain are offered; send {"instances": [...]} to :predict')
 
 
-def request_of(content: Mapping[str, Any], config: ModelConfig, version: str) -> tuple[bool, InferRequest]:
+def request_of(content: Mapping[str, Any], config: ModelConfig, version: str, model: str) -> tuple[bool, InferRequest]:
     """Return whether a predict request is by rows, and the request; raises InvalidArgument, NotFound or Unsupported."""
     signature = content.get("signature_name", _SIGNATURE)
     if signature not in (_SIGNATURE, ""):
@@ -146,7 +146,7 @@ def request_of(content: Mapping[str, Any], config: ModelConfig, version: str) ->
             raise InvalidArgument(f"model '{config.name}' has no input '{name}'; its inputs are {', '.join(inputs)}")
     batched = config.max_batch_size > 0
     found = tuple([_tensor(inputs[name], values, batched=batched) for name, values in columns.items()])
-    return by_row, InferRequest(config.name, version, found)
+    return by_row, InferRequest(model, version, found)
 
 
 def predictions(response: InferResponse) -> dict[str, Any]:

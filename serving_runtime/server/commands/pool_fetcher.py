@@ -1,0 +1,103 @@
+"""Command `pool-fetcher`: fetches models for the runtimes of a model pool, outside of their sandbox.
+
+Runs until SIGTERM; exit 0, or 1 where it cannot start.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from serving_runtime.artifacts.download import Patience
+from serving_runtime.pools.fetcher import Fetcher, FetcherSettings
+from serving_runtime.pools.origins import Registry
+from serving_runtime.server.flags.parser import Parser
+from serving_runtime.server.flags.types import boolean, positive
+from serving_runtime.shared import json_log
+
+logger = logging.getLogger(__name__)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `pool-fetcher`; returns the exit code."""
+    found = _parser().parse_args(arguments[1:])
+    settings = FetcherSettings(
+        catalog=found.catalog,
+        cache=found.cache,
+        cache_max_bytes=found.cache_max_bytes,
+        concurrency=found.fetch_concurrency,
+        patience=Patience(tries=found.fetch_tries, longest_s=4.0, deadline_s=600.0),
+        registry=Registry(found.registry, found.token_file, found.certificate_authority),
+        with_code=found.allow_code_files,
+    )
+    handler = logging.StreamHandler()
+    if json_log.is_wanted(os.environ):
+        handler.setFormatter(json_log.JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("fairlead-serve pool-fetcher: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        return asyncio.run(_run(settings, found.socket))
+    except OSError as error:
+        sys.stderr.write(f"fairlead-serve pool-fetcher: it cannot start: {error}\n")
+        return 1
+
+
+async def _run(settings: FetcherSettings, socket: Path) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    fetcher = Fetcher(settings)
+    await fetcher.start(socket)
+    await stop.wait()
+    await fetcher.close()
+    logger.info("stopped")
+    logging.shutdown()
+    os._exit(0)  # a store that does not answer may hold threads for minutes
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="fairlead-serve pool-fetcher", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
+    )
+    parser.add_argument(
+        "--catalog", type=Path, required=True, metavar="DIR", help="folder with one JSON document for each model"
+    )
+    parser.add_argument(
+        "--cache", type=Path, required=True, metavar="DIR", help="folder for fetched models, which runtimes read"
+    )
+    parser.add_argument(
+        "--socket", type=Path, required=True, metavar="PATH", help="Unix socket to listen on for runtimes"
+    )
+    parser.add_argument(
+        "--cache-max-bytes", type=positive, default=100 << 30, metavar="N", help="maximum size of the cache (100 GiB)"
+    )
+    parser.add_argument(
+        "--fetch-concurrency",
+        type=positive,
+        default=8,
+        metavar="N",
+        help="number of models that are fetched at the same time (8)",
+    )
+    parser.add_argument(
+        "--fetch-tries", type=positive, default=4, metavar="N", help="maximum consecutive failures of a fetch (4)"
+    )
+    parser.add_argument(
+        "--registry", default="", metavar="URL", help="http(s):// prefix of addresses that get the token (none)"
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token, sent only to --registry")
+    parser.add_argument(
+        "--certificate-authority", type=Path, metavar="FILE", help="file with the certificate authority of --registry"
+    )
+    parser.add_argument(
+        "--allow-code-files",
+        type=boolean,
+        default=False,
+        metavar="BOOL",
+        help="gives runtimes files that an interpreter or the loader could run too (false)",
+    )
+    return parser
