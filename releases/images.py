@@ -184,4 +184,5 @@ def _answers(command: Sequence[str]) -> bool:
 def _run(command: Sequence[str], source: Source) -> None:
     done = subprocess.run(command, cwd=source.tree, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise ReleaseError(f"{' '.join(command[:3])} failed: {(done.stderr or done.stdout).strip()[-400:]}")
+        # Podman ends with the whole command that failed; what that command said precedes it.
+        raise ReleaseError(f"{' '.join(command[:3])} failed: {(done.stderr or done.stdout).strip()[-2000:]}")
