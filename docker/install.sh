@@ -4,8 +4,8 @@
 set -eu
 folder=$1 lock=$2
 python3 -m venv --without-pip "$folder"
-pip --python "$folder/bin/python" --disable-pip-version-check install --quiet --no-cache-dir --no-deps --only-binary :all: \
-    --require-hashes -r "$lock"
+pip --python "$folder/bin/python" --disable-pip-version-check install --quiet --no-cache-dir --no-compile --no-deps \
+    --only-binary :all: --require-hashes -r "$lock"
 cd "$folder"/lib/python3*/site-packages
 # Nothing here runs packages' own tests, compiles against them, or uses Kubernetes' second client, which is for asyncio,
 # or OpenVINO's devices other than the CPU.

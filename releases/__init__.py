@@ -7,8 +7,8 @@ imports no other one.
     verify_release    a folder from elsewhere -> what it was built of, or ReleaseError
     rebuild_release   a verified folder and a clone -> equal byte by byte, or ReleaseError
 
-Modules, from below: errors; source, sums, provenance, sbom, signatures; folder, archives, packages, images; build;
-verification; __main__.
+Modules, from below: errors; source, sums, provenance, sbom, signatures; folder, archives, packages; oci_archive;
+images; build; verification; __main__.
 """
 
 from releases.build import Order, make_release

@@ -43,8 +43,8 @@ def _plain(entry: "os.DirEntry[str]") -> str:
 
 
 @contextmanager
-def _opened(folder: Path, name: str) -> Iterator[BinaryIO]:
-    """Open a plain file, not what a link leads to. Raises ReleaseError."""
+def opened(folder: Path, name: str) -> Iterator[BinaryIO]:
+    """Open a plain file, never what a link leads to; raises ReleaseError."""
     try:
         number = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -58,7 +58,7 @@ def _opened(folder: Path, name: str) -> Iterator[BinaryIO]:
 def sha256(folder: Path, name: str) -> str:
     """Return the SHA-256 of a file, in hex."""
     found = hashlib.sha256()
-    with _opened(folder, name) as file:
+    with opened(folder, name) as file:
         while block := file.read(_BLOCK_BYTES):
             found.update(block)
     return found.hexdigest()
@@ -66,7 +66,7 @@ def sha256(folder: Path, name: str) -> str:
 
 def content(folder: Path, name: str) -> bytes:
     """Return the content of a small file; raises ReleaseError beyond a mebibyte."""
-    with _opened(folder, name) as file:
+    with opened(folder, name) as file:
         read = file.read(LARGEST_TEXT_BYTES + 1)
     if len(read) > LARGEST_TEXT_BYTES:
         raise ReleaseError(f"{name} is larger than {LARGEST_TEXT_BYTES} bytes: it is none of a release")

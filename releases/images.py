@@ -5,10 +5,8 @@ preserves it. Without an engine a release names images without holding them; dig
 come from `docker/digests.py`.
 """
 
-import json
 import re
 import subprocess
-import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +14,12 @@ from typing import Any
 
 import yaml
 
+from releases import oci_archive
 from releases.errors import ReleaseError
 from releases.source import Source
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _REGISTRY = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*(?::[0-9]{1,5})?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
-_LARGEST_INDEX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +137,11 @@ class Engine:
             options: more options of the build, such as `--build-arg BASE=…`.
         """
         reference, dockerfile = names.reference(target), str(source.tree / "docker" / "Dockerfile")
-        common = ["--file", dockerfile, "--target", target, "--tag", reference, *options]
+        epoch = f"SOURCE_DATE_EPOCH={source.made_s}"
+        common = ["--file", dockerfile, "--target", target, "--tag", reference, "--build-arg", epoch, *options]
         if self.program == "docker":
-            epoch = f"SOURCE_DATE_EPOCH={source.made_s}"
             output = f"type=oci,dest={file},rewrite-timestamp=true"
-            build = ["docker", "buildx", "build", "--provenance=false", "--build-arg", epoch, "--output", output]
+            build = ["docker", "buildx", "build", "--provenance=false", "--output", output]
             _run([*build, *common, "."], source)
         else:
             _run(["podman", "build", "--format", "oci", "--timestamp", str(source.made_s), *common, "."], source)
@@ -162,20 +160,6 @@ def archive_name(target: str, version: str) -> str:
     return f"{target}-{version}.oci.tar"
 
 
-def digest_of(archive: Path) -> str:
-    """Return the digest of the one image in an OCI archive; raises ReleaseError where it is none."""
-    try:
-        with tarfile.open(archive) as files:
-            index = files.extractfile("index.json")
-            (manifest,) = json.loads(index.read(_LARGEST_INDEX_BYTES) if index else b"")["manifests"]
-        digest = str(manifest["digest"])
-    except (tarfile.TarError, OSError, ValueError, KeyError, TypeError) as error:
-        raise ReleaseError(f"{archive.name} is no OCI archive of one image: build it again") from error
-    if not _DIGEST.fullmatch(digest):
-        raise ReleaseError(f"{archive.name} names the digest {digest[:80]!r}: build it again")
-    return digest
-
-
 def build_all(found: Engine, source: Source, names: Names, folder: Path, options: Sequence[str]) -> dict[str, str]:
     """Write an archive of each image into a folder; returns the digests by reference."""
     return {names.reference(target): digest for target, digest in _built(found, source, names, folder, options)}
@@ -187,7 +171,7 @@ def _built(
     for target in names.targets:
         file = folder / archive_name(target, names.version)
         found.build(source, names, target, file, options)
-        yield target, digest_of(file)
+        yield target, oci_archive.normalised(file, names.reference(target), source.made_s)
 
 
 def _answers(command: Sequence[str]) -> bool:
@@ -200,4 +184,5 @@ def _answers(command: Sequence[str]) -> bool:
 def _run(command: Sequence[str], source: Source) -> None:
     done = subprocess.run(command, cwd=source.tree, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise ReleaseError(f"{' '.join(command[:3])} failed: {(done.stderr or done.stdout).strip()[-400:]}")
+        # Podman ends with the whole command that failed; what that command said precedes it.
+        raise ReleaseError(f"{' '.join(command[:3])} failed: {(done.stderr or done.stdout).strip()[-2000:]}")

@@ -1,7 +1,8 @@
 """Verifies a release that came from elsewhere, and builds it again to compare.
 
     folder: plain files only -> SHA256SUMS by its signature -> each file by its sum, none more, none less
-    -> provenance by its signature, and of these very files -> bills by CycloneDX's schema -> (again) byte by byte
+    -> provenance by its signature, and of these very files -> bills by CycloneDX's schema -> archives of images blob
+    by blob -> (again) byte by byte
 
 What is not signed is only checked for consistency: who made it, nothing says.
 """
@@ -11,10 +12,10 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from releases import packages, provenance, sbom, signatures, sums
+from releases import images, oci_archive, packages, provenance, sbom, signatures, sums
 from releases.build import DIGESTS, Order, build
 from releases.errors import ReleaseError
-from releases.folder import content, document, names, sha256
+from releases.folder import content, document, names, opened, sha256
 from releases.source import exported, known_commit
 
 _NOT_REBUILT = ".oci.tar"
@@ -43,6 +44,7 @@ def verify_release(folder: Path, key: Ed25519PublicKey | None = None) -> provena
             raise ReleaseError(f"{name} is not the file that {sums.NAME} names: fetch it again")
     described = _provenance(folder, expected, key)
     _bills(folder, expected)
+    _archives(folder, expected, described)
     return described
 
 
@@ -100,6 +102,21 @@ def _bills(folder: Path, expected: dict[str, str]) -> None:
             fault = "it cannot be read"
         if fault:
             raise ReleaseError(f"{name} is no bill of materials by CycloneDX 1.6: {fault}")
+
+
+def _archives(folder: Path, expected: dict[str, str], described: provenance.Build) -> None:
+    """Raise ReleaseError where an image's archive is damaged, or has another image than the release names."""
+    named = images.Names(described.registry, described.version, described.targets)
+    references = {images.archive_name(target, named.version): named.reference(target) for target in named.targets}
+    digests = images.read_digests(content(folder, DIGESTS).decode(errors="replace"), named)
+    for name in (each for each in expected if each.endswith(_NOT_REBUILT)):
+        reference = references.get(name)
+        if reference is None:
+            raise ReleaseError(f"{name} is of no image that {provenance.NAME} names: do not use it")
+        with opened(folder, name) as file:
+            digest = oci_archive.verified(file, name, reference)
+        if digest != digests.get(reference):
+            raise ReleaseError(f"{name} has the image {digest[:19]}, which {DIGESTS} does not name: do not use it")
 
 
 def _why(described: provenance.Build) -> str:

@@ -5,14 +5,13 @@ outputs are copied once, since their memory belongs to the request.
 """
 
 import functools
+import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openvino
-from openvino.frontend import FrontEndManager
 
 from serving_runtime.backends.arrays import writable
 from serving_runtime.backends.parameters import Parameters, backend_settings, merged, one_line
@@ -21,6 +20,11 @@ from serving_runtime.common.errors import BackendError, ModelError
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.config.signature import Signature, TensorSpec
 from serving_runtime.config.tensors import VARIABLE, WrittenTensor
+
+# OpenVINO's package reports each import to its makers where this module of theirs can be imported.
+sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+import openvino  # noqa: E402
+from openvino.frontend import FrontEndManager  # noqa: E402
 
 # Triton: OpenVINO backend, parameters.
 PARAMETERS = ("HINT_BF16", "INFERENCE_NUM_THREADS", "NUM_STREAMS", "TARGET_DEVICE")

@@ -10,11 +10,20 @@ from tests.servers.parts import MissingPartError, skip_or_fail
 
 
 @pytest.fixture(scope="session")
-def docker() -> Iterator[Engine]:
-    """Give a Docker engine that has the images of BUILT."""
+def docker_engine() -> Iterator[Engine]:
+    """Give a Docker engine."""
     try:
         with engine() as running:
-            build(running, " ".join(BUILT), tag=TAG, more=MORE)
             yield running
     except MissingPartError as missing:
         skip_or_fail(missing)
+
+
+@pytest.fixture(scope="session")
+def docker(docker_engine: Engine) -> Engine:
+    """Return a Docker engine that has the images of BUILT."""
+    try:
+        build(docker_engine, " ".join(BUILT), tag=TAG, more=MORE)
+    except MissingPartError as missing:
+        skip_or_fail(missing)
+    return docker_engine

@@ -79,7 +79,7 @@ def engine() -> Iterator[Engine]:
             finally:
                 process.terminate()
                 process.wait(60)
-                _unmount_below(Path(scratch))
+                unmount_below(Path(scratch))
 
 
 def base(running: Engine) -> str:
@@ -108,7 +108,7 @@ def base(running: Engine) -> str:
     return _OWN_BASE
 
 
-def _unmount_below(folder: Path) -> None:
+def unmount_below(folder: Path) -> None:
     """Take away the mounts that an engine left, such as that of the machine's network namespace."""
     places = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for place in places:

@@ -19,6 +19,12 @@ from tests.serving_runtime import onnx_models
 pytestmark = pytest.mark.images
 
 PROBE = (Path(__file__).parent / "probe.py").read_text()
+COMPILED = """
+from pathlib import Path
+files = [each for folder in ("/opt/fairlead", "/srv/fairlead") for each in Path(folder).rglob("*.pyc")]
+flags = [each.read_bytes()[4] for each in files]
+print(flags.count(3), len(flags) - flags.count(3))
+"""
 PIN = re.compile(r"^([a-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
 LARGEST_BYTES = {
     "control-plane": 600_000_000,
@@ -60,6 +66,14 @@ def test_what_runs_belongs_to_root_where_the_root_file_system_could_be_written(d
     assert docker.docker("run", "--rm", "--entrypoint=id", image(target), "-u") == "65532"
     writable = ["/opt", "/usr", "/srv", "-writable", "-not", "-type", "l"]
     assert docker.docker("run", "--rm", "--entrypoint=find", image(target), *writable) == ""
+
+
+def test_its_python_is_compiled_and_fits_its_sources_by_content(docker: Engine, target: str) -> None:
+    """The times in a release's images are not those of the build: by time, Python would compile again at each start."""
+    found = docker.docker("run", "--rm", *SAFE, "--entrypoint=python", image(target), "-c", COMPILED)
+    by_content, otherwise = (int(count) for count in found.split())
+    assert by_content > 1000
+    assert otherwise == 0
 
 
 def test_it_holds_the_packages_that_its_lock_pins_and_no_others(seen: dict[str, Any], target: str) -> None:

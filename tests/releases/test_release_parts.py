@@ -1,13 +1,17 @@
 """The parts of a release: names and digests of images, engines, bills of materials, sums."""
 
 import json
+import tarfile
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 import yaml
 
-from releases import ReleaseError, images, sbom, sums
+from releases import ReleaseError, images, oci_archive, sbom, sums
 from releases.source import Source
+from tests.releases._support.layout import pack, write_layout
 
 NAMES = images.Names("registry.example.com:5000/a/b", "1.2.3", ("control-plane", "runtime-cpu", "runtime-cuda"))
 REFERENCE, DIGEST = "registry.example.com:5000/a/b/control-plane:1.2.3", f"sha256:{7:064x}"
@@ -55,7 +59,7 @@ for word; do
     [ "$before" = --output ] && [ "$(basename "$0")" = podman ] && out=$word
     before=$word
 done
-[ -z "$out" ] || tar --create --file "$out" --directory "$LAYOUT" index.json
+[ -z "$out" ] || tar --create --file "$out" --directory "$LAYOUT" blobs index.json oci-layout
 """
 
 
@@ -69,19 +73,22 @@ def test_the_engine_that_answers_builds_each_image_as_an_archive(
     (tools / program).chmod(0o755)
     for tool in ("tar", "basename", "sh"):
         (tools / tool).symlink_to(f"/bin/{tool}" if tool != "basename" else "/usr/bin/basename")
-    (tmp_path / "index.json").write_text(json.dumps({"manifests": [{"digest": DIGEST}]}))
+    layout = tmp_path / "layout"
+    layout.mkdir()
+    digest = write_layout(layout)
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
-    monkeypatch.setenv("LAYOUT", str(tmp_path))
+    monkeypatch.setenv("LAYOUT", str(layout))
     found = images.engine()
     assert found == images.Engine(program)
     source = Source("0" * 40, 1234, "1.2.3", tmp_path)
     made = images.build_all(found, source, NAMES, tmp_path, ["--build-arg", "BASE=own"])
-    assert made == {NAMES.reference(target): DIGEST for target in NAMES.targets}
+    assert made == {NAMES.reference(target): digest for target in NAMES.targets}
     assert len(list(tmp_path.glob("*-1.2.3.oci.tar"))) == 3
     built = [line for line in (tmp_path / "calls").read_text().splitlines() if " --target " in line]
     assert len(built) == 3
-    assert all("1234" in line and "--build-arg BASE=own" in line for line in built)
+    given = "--build-arg SOURCE_DATE_EPOCH=1234 --build-arg BASE=own"
+    assert all(given in line for line in built)
 
 
 def test_without_an_engine_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,10 +104,45 @@ def test_an_engine_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Monk
         images.Engine("podman").build(Source("0" * 40, 0, "1.2.3", tmp_path), NAMES, "runtime-cpu", tmp_path / "a", [])
 
 
-def test_what_is_no_archive_of_an_image_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.oci.tar").write_bytes(b"\0" * 10240)
-    with pytest.raises(ReleaseError, match=r"a\.oci\.tar is no OCI archive of one image"):
-        images.digest_of(tmp_path / "a.oci.tar")
+def normalised(folder: Path, name: str = "a.oci.tar") -> tuple[Path, str]:
+    """Return an archive of one image, and its digest."""
+    layout = folder / f"layout-{name}"
+    layout.mkdir()
+    digest = write_layout(layout)
+    pack(layout, folder / name)
+    assert oci_archive.normalised(folder / name, REFERENCE, 1234) == digest
+    return folder / name, digest
+
+
+def test_archives_of_one_image_are_equal_and_engines_of_all_kinds_find_its_name(tmp_path: Path) -> None:
+    (one, digest), (other, _) = normalised(tmp_path), normalised(tmp_path, "b.oci.tar")
+    assert one.read_bytes() == other.read_bytes()
+    with tarfile.open(one) as files:
+        assert {(each.mtime, each.mode, each.uid, each.uname) for each in files} == {(1234, 0o644, 0, "")}
+        index, dockers = (json.load(files.extractfile(name) or BytesIO()) for name in ("index.json", "manifest.json"))
+        blobs = [name for name in files.getnames() if name.startswith("blobs/")]
+    (named,), (image,) = index["manifests"], dockers
+    assert named["digest"] == digest
+    assert named["annotations"]["org.opencontainers.image.ref.name"] == REFERENCE
+    assert image["RepoTags"] == [REFERENCE]
+    assert {image["Config"], *image["Layers"]} < set(blobs)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda layout: (layout / "index.json").write_text('{"manifests": []}'), id="no image"),
+        pytest.param(lambda layout: (layout / "index.json").write_text("[" * 100_000), id="deep JSON"),
+        pytest.param(lambda layout: (layout / "index.json").write_text('{"manifests": [{}]}'), id="no digest"),
+        pytest.param(lambda layout: [each.unlink() for each in layout.glob("blobs/*/*")], id="no blobs"),
+    ],
+)
+def test_what_is_no_archive_of_an_image_is_refused(tmp_path: Path, change: Callable[[Path], object]) -> None:
+    write_layout(tmp_path)
+    change(tmp_path)
+    pack(tmp_path, tmp_path / "a.oci.tar")
+    with pytest.raises(ReleaseError, match=r"a\.oci\.tar is no (OCI archive of one image|JSON)"):
+        oci_archive.normalised(tmp_path / "a.oci.tar", REFERENCE, 0)
 
 
 def test_the_bill_of_an_image_has_the_packages_of_its_lock() -> None:

@@ -1,6 +1,9 @@
 """OpenVINO: TensorFlow's files, datatypes, and what it is told about threads and precision."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -122,3 +125,12 @@ def test_an_operation_that_it_has_not_is_told_in_one_line(tmp_path: Path) -> Non
     with pytest.raises(ModelError, match="Frobnicate") as caught:
         load(file)
     assert "\n" not in str(caught.value)
+
+
+def test_its_makers_learn_of_no_import(tmp_path: Path) -> None:
+    """Their package keeps a file in the home folder and reports the import to them, where it can."""
+    look = "import serving_runtime.backends.openvino, sys; print(sys.modules['openvino_telemetry'])"
+    variables = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", look], env=variables, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("None\n", "")
+    assert list(tmp_path.iterdir()) == []
