@@ -177,6 +177,11 @@ bench-fairness: setup-dev ## a polite client alone, beside a greedy one as one c
 bench-scale: setup-dev ## turns of services in rollout on clusters that answer after 4, 30 and 100 ms (six minutes; ARGS="--clusters 12 --rolling 300"; ARGS=--real: on Kubernetes' own API server)
 	@$(BIN)/python -m benchmarks.scale.turns $(ARGS)
 
+.PHONY: bench-pools
+bench-pools: setup-dev ## what a pool costs a warm request, and 100,000 models in a pool simulated (QUICK=1: 10,000)
+	@$(BIN)/python -m benchmarks.pools
+	@$(BIN)/python -m benchmarks.pools.simulation --check $(if $(QUICK),--models 10000 --requests 200000)
+
 .PHONY: bench-gpu
 bench-gpu: setup-dev ## the server beside the same torch module alone, on an NVIDIA GPU (DEVICE=cpu: try the script without; RECORD=1)
 	@$(BIN)/python -m benchmarks.gpu $(if $(DEVICE),--device $(DEVICE)) $(if $(RECORD),--record)
