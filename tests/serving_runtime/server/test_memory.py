@@ -96,7 +96,10 @@ def test_a_budget_that_is_too_small_ends_the_start_with_figures(tmp_path: Path) 
     with server(root, "--model-memory-budget-bytes=1000000", "--exit-on-error=false", scratch=tmp_path) as process:
         index = httpx.post(f"{process.url}/v2/repository/index").json()
         assert [entry["state"] for entry in index] == ["UNAVAILABLE"]
-        assert "model 'm' needs 36.8 MiB of memory, but 1.0 MiB of 1.0 MiB for models are free" in index[0]["reason"]
+        assert (
+            "model 'm' needs 36.8 MiB of memory and never fits: all models together may take 1.0 MiB"
+            in index[0]["reason"]
+        )
 
 
 def test_without_a_flag_the_budget_is_found_out(tmp_path: Path) -> None:
