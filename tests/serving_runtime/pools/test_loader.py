@@ -145,7 +145,7 @@ async def test_a_thousand_requests_at_once_for_a_cold_model_make_one_load(place:
 async def test_requests_in_flight_are_answered_while_their_model_leaves_the_catalog(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    onnx_models.slow(tmp_path / "m" / "model.onnx", 64)
+    onnx_models.slow(tmp_path / "m" / "model.onnx", 64, rounds=100_000)
     file = pools.write(place.catalog, "ns.a", {1: pools.version(tmp_path / "m")})
     with pools.fetcher_here(place):
         async with engine_of(place) as (engine, pool):
