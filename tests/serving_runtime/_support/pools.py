@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,12 @@ class Place:
         return cls(folder / "catalog", folder / "cache", short / "s", short)
 
 
+def _listens(path: Path) -> bool:
+    """Return whether a socket takes connections: its file is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as attempt:
+        return attempt.connect_ex(str(path)) == 0
+
+
 @contextmanager
 def fetcher(place: Place, *flags: str) -> "Iterator[subprocess.Popen[bytes]]":
     """Run `pool-fetcher` until the block ends."""
@@ -83,7 +90,7 @@ def fetcher(place: Place, *flags: str) -> "Iterator[subprocess.Popen[bytes]]":
     place.socket.unlink(missing_ok=True)
     with subprocess.Popen(command) as process:
         try:
-            wait_until(lambda: place.socket.exists() or process.poll() is not None, "the fetcher listens")
+            wait_until(lambda: _listens(place.socket) or process.poll() is not None, "the fetcher listens")
             assert process.poll() is None, "the fetcher ended"
             yield process
         finally:

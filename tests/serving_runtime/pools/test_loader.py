@@ -119,7 +119,7 @@ async def test_many_models_go_through_a_small_memory_which_is_never_exceeded(pla
                 answers = await asyncio.gather(*[ask(engine, pool, name) for name in services[start : start + 10]])
                 assert [output(answer).shape for answer in answers] == [(1, SIZE)] * 10
             watching.cancel()
-            assert 15 <= len(loaded(engine)) <= 20
+            assert 10 <= len(loaded(engine)) <= 20  # those that are opened at the same time take more for a moment
             assert budget.limit_bytes is not None
             assert 0 < most <= budget.limit_bytes
             assert pool.counts.evictions == 200 - len(loaded(engine))
