@@ -1,9 +1,5 @@
 """A model opens connections only where an administrator of the installation gave its service egress."""
 
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -56,17 +52,6 @@ ACCESS = [
     pytest.param(None, True, id="made by an earlier release"),
 ]
 """What a revision has, and whether its model reaches a listener of the machine where it is code."""
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    """Listen at the machine's loopback, as the control plane does."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        thread = threading.Thread(target=_accept_all, args=(server,), daemon=True)
-        thread.start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
 
 
 @pytest.fixture
@@ -238,14 +223,6 @@ def test_tunings_and_replays_have_what_the_service_has(platform: Platform, egres
     assert replayed is not None
     assert asked is not None
     assert (replayed.order.candidate.egress, asked.order.egress) == (egress, egress)
-
-
-def _accept_all(server: socket.socket) -> None:
-    try:
-        while True:
-            server.accept()[0].close()
-    except OSError:  # it was shut down
-        return
 
 
 def caller(team: str, role: Role, name: str = "dora") -> tuple[APIClient, Client]:

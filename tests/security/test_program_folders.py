@@ -1,10 +1,7 @@
 """Programs of services: which folders they may be, and what a hostile one reaches from its sandbox."""
 
 import json
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,26 +68,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield made
     finally:
         made.close()
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    """Listen at the machine's loopback, as the control plane does."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        thread = threading.Thread(target=_accept_all, args=(server,), daemon=True)
-        thread.start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
-
-
-def _accept_all(server: socket.socket) -> None:
-    while True:
-        try:
-            connection, _ = server.accept()
-        except OSError:
-            return
-        connection.close()
 
 
 @pytest.mark.parametrize(

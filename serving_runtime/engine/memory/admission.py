@@ -42,7 +42,7 @@ class Admission:
         order: LeastRecentlyUsed | None = None,
     ) -> None:
         self._order = order
-        self.budget = self._budget = budget
+        self.budget = budget
         self._unused = unused
         self._unload = unload
         self._patience_s = patience_s
@@ -53,12 +53,12 @@ class Admission:
         """Return a claim for each version's bytes; raises NoRoom when not all of them fit."""
         async with self._one_at_a_time:
             await self._make_room(name, sum(needs.values()))
-            return {version: self._budget.claim(name, need) for version, need in needs.items()}
+            return {version: self.budget.claim(name, need) for version, need in needs.items()}
 
     def release(self, claims: Iterable[Claim]) -> None:
         """Release the claims of a load that failed."""
         for claim in claims:
-            self._budget.release(claim)
+            self.budget.release(claim)
 
     def settle(self, claim: Claim, opened: Any, size_bytes: int) -> None:
         """Set a model's claim to its measured memory, whether or not that fits."""
@@ -79,25 +79,25 @@ class Admission:
         """Release the claim of a model that is out of memory now."""
         claim = self._held.pop(id(opened), None)
         if claim is not None:
-            self._budget.release(claim)
+            self.budget.release(claim)
 
     async def _make_room(self, name: str, need_bytes: int) -> None:
         stop = time.monotonic() + self._patience_s
-        while (lacking := self._budget.lacking(need_bytes)) > 0:
+        while (lacking := self.budget.lacking(need_bytes)) > 0:
             chosen = self._victim(lacking, need_bytes) if self._unload is not None else None
             if self._unload is not None and chosen is not None:
                 # one at a time: meanwhile another may get requests, or be reloaded and wait for memory itself
                 logger.info("unloading idle model '%s' to make room for '%s'", chosen, name)
                 await self._unload(chosen)
-            elif self._unload is None or not self._budget.could_fit(need_bytes) or time.monotonic() > stop:
-                raise self._budget.refusal(name, need_bytes)
+            elif self._unload is None or not self.budget.could_fit(need_bytes) or time.monotonic() > stop:
+                raise self.budget.refusal(name, need_bytes)
             else:
                 await asyncio.sleep(_LOOK_S)
 
     def _victim(self, lacking_bytes: int, need_bytes: int) -> str | None:
         """Return the model to unload next; None where unloading does not make room now."""
         if self._order is not None:
-            return self._order.first() if self._budget.could_fit(need_bytes) else None
+            return self._order.first() if self.budget.could_fit(need_bytes) else None
         chosen = victims(lacking_bytes, self._idle())
         return chosen[0] if chosen else None
 
