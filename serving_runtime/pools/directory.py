@@ -5,7 +5,7 @@
     older            looked up before it is used; while the fetcher is away it is used all the same
 
 Unknown models and unusable documents are remembered for a second, so that not every request for them reaches the
-fetcher.
+fetcher. A version that an entry lacks may be newer than it: the model is looked up before a request hears so.
 """
 
 import asyncio
@@ -21,6 +21,8 @@ from serving_runtime.pools.names import VersionKey
 
 FRESH_S = 1.0
 USABLE_S = 10.0
+MISSING_S = 0.05
+"""An entry lacks a version for certain where it is not older than this."""
 MAX_WAITING = 4096
 """Requests that wait for a look at the catalog."""
 _MOST_KNOWN = 1 << 17
@@ -35,21 +37,21 @@ class Entry:
 
     Attributes:
         identities: by version, a text that changes with what would be loaded.
-        fresh_until, usable_until: monotonic seconds.
+        looked_at, fresh_until, usable_until: monotonic seconds.
     """
 
-    __slots__ = ("default", "fresh_until", "identities", "model", "pinned", "usable_until")
+    __slots__ = ("default", "fresh_until", "identities", "looked_at", "model", "pinned", "usable_until")
 
     def __init__(self, model: str, content: dict[str, Any]) -> None:
         self.model = model
         self.default: int = content["default"]
         self.pinned: bool = content["pinned"]
         self.identities: dict[int, str] = {int(version): text for version, text in content["versions"].items()}
-        self.fresh_until = self.usable_until = 0.0
+        self.looked_at = self.fresh_until = self.usable_until = 0.0
         self.renew()
 
     def renew(self) -> None:
-        at = now()
+        self.looked_at = at = now()
         self.fresh_until, self.usable_until = at + FRESH_S, at + USABLE_S
 
     def key(self, version: int | None) -> VersionKey:
@@ -81,14 +83,20 @@ class Directory:
         """Return a model's entry of whatever age; None where it was not looked up, or too long ago."""
         return self._entries.get(model)
 
-    def usable(self, model: str) -> Entry | None:
-        """Return a model's entry, None where it must be looked up first; raises NotFound for an unknown model."""
+    def usable(self, model: str, version: int | None = None) -> Entry | None:
+        """Return a model's entry, None where it must be looked up first; raises NotFound for an unknown model.
+
+        Args:
+            version: that the request names.
+        """
         entry = self._entries.get(model)
         at = now()
         if entry is None:
             until, error = self._unknown.get(model, (0.0, None))
             if error is not None and at < until:
                 raise error.with_traceback(None)
+            return None
+        if version is not None and version not in entry.identities and at > entry.looked_at + MISSING_S:
             return None
         if at < entry.fresh_until:
             return entry
@@ -97,9 +105,9 @@ class Directory:
             return entry
         return None
 
-    async def look(self, model: str) -> Entry:
+    async def look(self, model: str, version: int | None = None) -> Entry:
         """Return a model's usable entry; raises ServingError where the catalog has none, or cannot be read."""
-        entry = self.usable(model)
+        entry = self.usable(model, version)
         if entry is not None:
             return entry
         if self._waiting >= MAX_WAITING:

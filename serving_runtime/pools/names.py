@@ -14,7 +14,7 @@ _MOUNT = re.compile(rf"/serving/({_LABEL})/({_LABEL})(/.*|)".encode(), re.DOTALL
 _SHOWN = 80
 
 SERVICE_METADATA = b"fairlead-service"
-"""gRPC metadata `<namespace>/<service>`; the gateway sets it for every call."""
+"""Header and gRPC metadata `<namespace>/<service>`; the gateway sets it."""
 
 VERSION_HEADER = b"fairlead-model-version"
 """Header and gRPC metadata with the version that a request is for; the gateway sets it during a rollout."""

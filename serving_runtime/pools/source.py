@@ -56,13 +56,17 @@ class ModelPool:
         """Connect to the fetcher as soon as it is there."""
         self._connecting = asyncio.get_running_loop().create_task(connect_soon(self._client))
 
-    def usable(self, service: ServiceName) -> Entry | None:
-        """Return what the catalog says of a service, None where it must be looked up; raises NotFound."""
-        return self._directory.usable(service.model)
+    def usable(self, service: ServiceName, version: int | None = None) -> Entry | None:
+        """Return what the catalog says of a service, None where it must be looked up; raises NotFound.
 
-    async def look(self, service: ServiceName) -> Entry:
+        Args:
+            version: that the request names.
+        """
+        return self._directory.usable(service.model, version)
+
+    async def look(self, service: ServiceName, version: int | None = None) -> Entry:
         """Return what the catalog says of a service; raises ServingError."""
-        return await self._directory.look(service.model)
+        return await self._directory.look(service.model, version)
 
     def failure(self, key: VersionKey) -> ServingError | None:
         """Return why a version failed to load lately."""
@@ -73,7 +77,7 @@ class ModelPool:
         key = key_of(name)
         if key is None:
             raise NotFound(f"{shown(name)} is not <namespace>.<service>@<version>")
-        entry = await self._directory.look(key.model)
+        entry = await self._directory.look(key.model, key.version)
         await self._loader.prefetch(entry.key(key.version))
 
     def families(self) -> Iterable[Family]:

@@ -278,6 +278,8 @@ class DesiredRevision:
         logger: None without a payload logger.
         autoscaling: None where the number of replicas does not follow the load.
         custom: None for a model.
+        is_pool: its replicas answer for the models of a pool, which has the service's name, and for none of its own.
+        pool: `namespace/name` of the pool whose replicas answer for it; empty where it has replicas of its own.
         transformer: None where requests go to the predictor itself.
         explainer: None where explain requests go where the others do.
         patches: changes of its rendered objects on the cluster, in order.
@@ -319,6 +321,8 @@ class DesiredRevision:
     artifact_bytes: int = 0
     pod: PodFields = field(default_factory=PodFields)
     custom: DesiredPredictor | None = None
+    is_pool: bool = False
+    pool: str = ""
 
     @property
     def companions(self) -> Mapping[CompanionKind, DesiredCompanion]:

@@ -18,6 +18,7 @@ from integrations.clusters.base import (
     Component,
     Desired,
     DesiredNode,
+    DesiredRevision,
     Drift,
     Exchange,
     Finding,
@@ -90,6 +91,9 @@ class LocalDriver:
             for kind, its in revision.companions.items():
                 if not its.working_dir:
                     raise InvalidInput(f"{revision.name}: this machine's cluster runs no image as {kind}", field=kind)
+            if revision.pool and (what := _what_a_pool_cannot_serve(revision)):
+                why = f"is in pool {revision.pool}, whose replicas cannot serve {what}; leave the pool out"
+                raise InvalidInput(f"{revision.name} {why}", field="pool")
         is_newest = self._order(Order(desired))
         if is_newest and not any(revision.secret_refs for revision in desired.revisions):
             self._forget_secrets(desired.namespace, desired.service)
@@ -331,3 +335,16 @@ def _order_in(place: Path) -> Order | None:
         return order_from_json(read_json(place, DESIRED_SCHEMA))
     except (FileNotFoundError, BadFileError):
         return None
+
+
+def _what_a_pool_cannot_serve(revision: DesiredRevision) -> str:
+    """Return what of a revision needs replicas of its own; empty for nothing."""
+    needs = {
+        "programs": bool(revision.programs),
+        "models that are code": revision.is_code,
+        "variables": bool(revision.env or revision.secret_env),
+        "a GPU": bool(revision.resources.accelerator),
+        "a limit of concurrent requests": bool(revision.max_concurrent_requests),
+        "a payload logger": revision.logger is not None,
+    }
+    return next((what for what, it_does in needs.items() if it_does), "")

@@ -7,6 +7,7 @@ cluster/status/<namespace>.<service>.json    agent -> driver: `Observed`
 cluster/status.json                          agent -> driver: heartbeat and `Component`s
 cluster/private/<namespace>.<replica>/        a replica's own folder: temporary files, and the runtime's port file
 cluster/sockets/<digest of its name>/        what a replica listens on, unless this path is too long (`agent.sockets`)
+cluster/pools/<namespace>.<pool>/             agent -> a pool's fetcher: its catalog; and what that has fetched
 cluster/access-log/                          Envoy -> worker: a line for each request (`access_log_files`)
 cluster/payloads/                            agent and replicas -> driver: what taps recorded (`payloads`)
 """
@@ -85,6 +86,10 @@ class Layout:
     @property
     def jobs(self) -> Path:
         return self.cluster / "jobs"
+
+    @property
+    def pools(self) -> Path:
+        return self.cluster / "pools"
 
     @property
     def private(self) -> Path:

@@ -119,6 +119,16 @@ class Repository:
         self._revision = revision
         self._making: asyncio.Task[None] | None = None
 
+    @property
+    def flags(self) -> list[str]:
+        """Return the runtime's flags."""
+        return [f"--model-repository={self.folder}"]
+
+    @property
+    def folders(self) -> list[Path]:
+        """Return the folders that the runtime reads."""
+        return [self.folder]
+
     async def prepare(self) -> None:
         """Make the repository unless that was done, else check its artifact; raises what `materialise` raises.
 

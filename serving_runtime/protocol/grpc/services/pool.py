@@ -63,7 +63,7 @@ class ServiceEngine:
 
     async def find(self, name: str, version: str, size_bytes: int) -> VersionKey:
         """Return the version of a request once it is loaded; raises ServingError."""
-        key = self._key(name, version, await self._pool.look(self._service))
+        key = self._key(name, version, await self._pool.look(self._service, self._asked(version)))
         await self._engine.arrive(str(key), size_bytes)
         return key
 
@@ -103,7 +103,7 @@ class ServiceEngine:
 
     async def answers(self, name: str, version: str) -> bool:
         """Return whether a version answers, now or once it is loaded; raises NotFound for an unknown one."""
-        key = self._key(name, version, await self._pool.look(self._service))
+        key = self._key(name, version, await self._pool.look(self._service, self._asked(version)))
         return not self._engine.draining and self._pool.failure(key) is None
 
     def server_metadata(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class ServiceEngine:
         return self._engine.model_metadata(self._usable_key(name, version))
 
     async def statistics(self, name: str = "", version: str = "") -> Any:
-        entry = await self._pool.look(self._service)
+        entry = await self._pool.look(self._service, self._asked(version))
         return await self._engine.statistics(str(self._key(name or self._service.service, version, entry)))
 
     async def index(self, **_: object) -> Any:
@@ -132,7 +132,7 @@ class ServiceEngine:
         )
 
     def _usable_key(self, name: str, version: str) -> str:
-        entry = self._pool.usable(self._service)
+        entry = self._pool.usable(self._service, self._asked(version))
         if entry is None:
             raise Unavailable(f"the pool's catalog cannot be read for model '{name[:80]}' now; try again")
         key = self._key(name, version, entry)
@@ -147,8 +147,11 @@ class ServiceEngine:
                 f"the request names model '{name[:80]}', and service '{self._service.service}' has one model, "
                 f"'{self._service.service}'"
             )
+        return entry.key(self._asked(version))
+
+    def _asked(self, version: str) -> int | None:
         asked = number(version)
-        return entry.key(asked if asked is not None else self._version)
+        return asked if asked is not None else self._version
 
 
 class _Finding:

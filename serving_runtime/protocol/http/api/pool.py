@@ -2,8 +2,9 @@
 
     /serving/ns/svc/v2/models/svc/infer  --(header, path or default: version 3)-->  /v2/models/ns.svc@3/infer
 
-The rest is the V2 application's. Only paths of the service's own model lead there: a service's callers can reach
-neither other models nor what belongs to the whole runtime, such as its repository and its log.
+A path without that prefix is of the service in the header `fairlead-service`, as calls of gRPC are. The rest is the V2
+application's. Only paths of the service's own model lead there: a service's callers can reach neither other models nor
+what belongs to the whole runtime, such as its repository and its log.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from serving_runtime.common.errors import NotFound, ServingError
 from serving_runtime.common.request import Cancellable
 from serving_runtime.engine.serving.engine import Engine
 from serving_runtime.pools.directory import Entry, now
-from serving_runtime.pools.names import VERSION_HEADER, ServiceName, VersionKey, mounted
+from serving_runtime.pools.names import SERVICE_METADATA, VERSION_HEADER, ServiceName, VersionKey, mounted, service_in
 from serving_runtime.pools.source import ModelPool, number
 from serving_runtime.protocol.http.wire.message import (
     Application,
@@ -37,9 +38,12 @@ _METADATA = frozenset((b"", b"/", b"/config"))
 """Ends of paths of a model that answer from a loaded one."""
 
 
+_OURS = frozenset((SERVICE_METADATA, VERSION_HEADER))
+
+
 def keeps_header(name: bytes) -> bool:
-    """Return whether a header is needed to find the version."""
-    return name.lower() == VERSION_HEADER
+    """Return whether a header is needed to find the service or the version."""
+    return name.lower() in _OURS
 
 
 class _Path(NamedTuple):
@@ -80,33 +84,30 @@ class PoolApplication:
         self._engine = engine
         self._pool = pool
         self._counts = pool.counts
-        self._paths: dict[tuple[bytes, bytes], _Path] = {}
+        self._paths: dict[tuple[bytes, bytes, bytes], _Path] = {}
 
     def handle(self, request: Request, reply: Reply) -> Cancellable | None:
-        version = b""
-        for name, value in request.headers:
-            if name.lower() == VERSION_HEADER:
-                version = value
-        known = self._paths.get((request.target, version))
+        named, version = _names(request)
+        known = self._paths.get((request.target, named, version))
         if known is not None and known.entry.fresh_until > now() and self._engine.is_loaded(known.key):
             self._counts.requests += 1
             return self._inner.handle(_moved(request, known.target), reply)
         path, mark, query = request.target.partition(b"?")
         found = mounted(path)
-        if found is None:
+        service, rest = found if found is not None else (service_in(named), path)
+        if service is None:
             if _OWN.fullmatch(path) is None:
                 raise NotFound(
                     "this server answers for a model pool; use the path /serving/<namespace>/<service>/v2/models/"
-                    "<service>/infer"
+                    "<service>/infer, or name the service in the header fairlead-service: <namespace>/<service>"
                 )
             return self._inner.handle(request, reply)
-        service, rest = found
         if _OWN.fullmatch(rest) is not None:
             return self._inner.handle(_moved(request, rest + mark + query), reply)
         if rest in (b"/v2/models", b"/v1/models") and request.method == b"GET":
             return _Looking(self, request, reply, None, service).begun()
         wanted = _wanted(service, rest, version, mark + query)
-        entry = self._pool.usable(service)
+        entry = self._pool.usable(service, wanted.version)
         if entry is None or (
             wanted.needs_model(request) and not self._engine.is_loaded(str(entry.key(wanted.version)))
         ):
@@ -124,15 +125,14 @@ class PoolApplication:
             self._counts.requests += 1
             if len(self._paths) >= _KEPT_PATHS:
                 self._paths.clear()
-            version = next((value for name, value in request.headers if name.lower() == VERSION_HEADER), b"")
-            self._paths[request.target, version] = _Path(entry, target, str(key))
+            self._paths[request.target, *_names(request)] = _Path(entry, target, str(key))
         return self._inner.handle(_moved(request, target), reply)
 
     async def find(
         self, request: Request, reply: Reply, wanted: _Wanted | None, service: ServiceName
     ) -> Response | Cancellable | None:
         """Answer once the catalog has been looked at, and for metadata once the model is loaded."""
-        entry = await self._pool.look(service)
+        entry = await self._pool.look(service, wanted.version if wanted is not None else None)
         if wanted is None:
             return json_response({"models": [service.service]})
         if wanted.needs_model(request):
@@ -203,11 +203,23 @@ def _wanted(service: ServiceName, rest: bytes, version: bytes, query: bytes) -> 
     return _Wanted(service, found[1], number(asked), found[4], query)
 
 
+def _names(request: Request) -> tuple[bytes, bytes]:
+    """Return what the headers name: service and version, each empty where they do not."""
+    named = version = b""
+    for name, value in request.headers:
+        lowered = name.lower()
+        if lowered == VERSION_HEADER:
+            version = value
+        elif lowered == SERVICE_METADATA:
+            named = value
+    return named, version
+
+
 def _moved(request: Request, target: bytes) -> Request:
-    """Return the same request at another path, without the header that chose it."""
+    """Return the same request at another path, without the headers that chose it."""
     headers = request.headers
     if headers:
-        headers = tuple([header for header in headers if header[0].lower() != VERSION_HEADER])
+        headers = tuple([header for header in headers if header[0].lower() not in _OURS])
     return Request(
         request.method, target, request.body, request.body_offset, request.json_length, request.accept_encoding,
         headers, request.http_1_0, request.window_bits, request.caller, request.caller_limit,

@@ -7,20 +7,28 @@ note that this release can read are ended.
 import logging
 import shutil
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from integrations.clusters.base import DesiredRevision, Observed, ReplicaPhase
 from integrations.clusters.local.agent.gateway import envoy_process as gateway
+from integrations.clusters.local.agent.pools.fetcher import SUFFIX as FETCHER
 from integrations.clusters.local.agent.processes import Note, Process
 from integrations.clusters.local.agent.replicas.relay import SUFFIX, EarlierRelay
 from integrations.clusters.local.agent.replicas.replica import EarlierReplica
 from integrations.clusters.local.agent.replicas.workshop import Workshop
 from integrations.clusters.local.agent.sockets import folder_of, replicas_folder
-from integrations.clusters.local.documents import observed_from_json, revision_from_json
-from integrations.clusters.local.files import OBSERVED_SCHEMA, BadFileError, Layout, read_json
+from integrations.clusters.local.documents import observed_from_json, order_from_json, revision_from_json
+from integrations.clusters.local.files import (
+    DESIRED_SCHEMA,
+    OBSERVED_SCHEMA,
+    BadFileError,
+    Layout,
+    key_of,
+    read_json,
+)
 from integrations.clusters.local.holder.client import Held, Holder
 from integrations.clusters.local.state_files import StateFiles
 
@@ -64,6 +72,8 @@ class Earlier:
                 log.warning("%s of an earlier agent is ended: %r", held.name, error)
                 holder.end(held)
         for name in [name for name in found if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) not in found]:
+            holder.end(found.pop(name).held)
+        for name in [name for name in found if name.endswith(FETCHER)]:  # models in memory go on without it
             holder.end(found.pop(name).held)
         return cls(found)
 
@@ -123,12 +133,26 @@ class Earlier:
             return observed_from_json(read_json(layout.status_file(*key), OBSERVED_SCHEMA))
         return None
 
-    def clean(self, layout: Layout) -> None:
-        """Remove the files that belong to no held program."""
+    def pooled(self, layout: Layout) -> dict[Key, Observed]:
+        """Return the earlier agent's last status of each service that a running pool answers for."""
+        pools = {"/".join(key) for key in self.services}
+        found = {}
+        for path in layout.desired.glob("*.json") if pools else ():
+            with suppress(OSError, BadFileError):
+                order = order_from_json(read_json(path, DESIRED_SCHEMA))
+                if pools & {revision.pool for revision in order.desired.revisions}:
+                    was = self.observed(layout, key_of(path))
+                    found |= {} if was is None else {key_of(path): was}
+        return found
+
+    def clean(self, layout: Layout, pooled: Collection[Key] = ()) -> None:
+        """Remove the files that belong to no held program, nor to one of the services in pools."""
         names = list(self._replicas())
         sockets = {folder_of(layout, each).name for name in names for each in (name, f"{name}/relay")}
+        # Replicas of a pool see its folder, in which the next fetcher listens again.
+        sockets |= {folder_of(layout, f"{'.'.join(key)}{FETCHER}").name for key in self.services}
         kept: dict[Path, set[str]] = {
-            layout.status: {layout.status_file(*key).name for key in self.services},
+            layout.status: {layout.status_file(*key).name for key in (*self.services, *pooled)},
             layout.payloads: {layout.payloads_of(*key).name for key in self.services},
             layout.private: set(names),
             replicas_folder(layout): sockets,

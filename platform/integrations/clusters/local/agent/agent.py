@@ -28,6 +28,7 @@ from integrations.clusters.local.agent.gateway.routing import Router, Routing
 from integrations.clusters.local.agent.gateway.row_counter import RowCounter
 from integrations.clusters.local.agent.gateway.row_limits import RowLimits
 from integrations.clusters.local.agent.orders import Key, Orders
+from integrations.clusters.local.agent.pools.members import Pools
 from integrations.clusters.local.agent.replicas.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.replicas.memory_watchdog import MemoryWatchdog, Tenant
 from integrations.clusters.local.agent.replicas.relay import RELAYED
@@ -110,7 +111,8 @@ class Agent:
         )
         self._limited = settings.limited
         self._earlier = settings.earlier
-        self._earlier.clean(self._layout)
+        self._pooled = self._earlier.pooled(self._layout)
+        self._earlier.clean(self._layout, self._pooled)
         self._discovery = Discovery(discovery_socket(self._layout))
         self._router = Router(self._discovery, patience_s=settings.timing.gateway_s)
         self._gateway = Gateway(
@@ -128,6 +130,7 @@ class Agent:
         if settings.tls is not None:
             self._certificates = Certificates(settings.tls, self._discovery, self._changed.set)
         self._memory = MemoryWatchdog(settings.memory, settings.holder)
+        self._pools = Pools()
         self._services: dict[Key, Service] = {}
         self._orders = Orders(self._layout)
         self._touched: set[Key] = set()
@@ -208,12 +211,17 @@ class Agent:
             service.deleted = not self._layout.desired_file(*key).exists()
             if was is not None:
                 since |= {(key[0], each.name): each.gateway_since for each in was.revisions if each.gateway_since}
+        for key, was in self._pooled.items():
+            self._services.setdefault(key, self._service(key)).take_up((), was)
+            since |= {(key[0], each.name): each.gateway_since for each in was.revisions if each.gateway_since}
         if (process := self._earlier.gateway(self._workshop.holder, self._files)) is not None:
             self._gateway.adopt(process)
         looking = [replica.looked() for service in self._services.values() for replica in service.replicas()]
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*looking), self._timing.probe_timeout_s)
         known = [revision for service in self._services.values() for revision in service.endpoints()]
+        for (namespace, _), was in self._pooled.items():
+            known += [RevisionEndpoints(namespace, each.name, pooled=True) for each in was.revisions]
         self._router.take_up(known, since)
         if self._earlier.programs:
             log.info("goes on with %s", ", ".join(sorted(self._earlier.programs)))
@@ -240,7 +248,7 @@ class Agent:
 
     def _service(self, key: Key) -> Service:
         """Return a new service, whose replicas touch it when they change."""
-        return Service(replace(self._workshop, changed=partial(self._touch, key)), *key)
+        return Service(replace(self._workshop, changed=partial(self._touch, key)), self._pools, *key)
 
     def _touch(self, key: Key) -> None:
         self._touched.add(key)
@@ -252,8 +260,8 @@ class Agent:
         if now - self._all_at >= _LOOK_AGAIN_S:
             self._all_at, self._touched = now, set(self._services)
             self._files.mend()
-        touched, self._touched = self._touched & self._services.keys(), set()
-        return touched
+        touched, self._touched = self._touched | self._pools.followers(self._touched), set()
+        return touched & self._services.keys()
 
     async def _pause(self) -> None:
         """Wait for a change, or for the next round: soon while a replica leaves or waits for Envoy."""

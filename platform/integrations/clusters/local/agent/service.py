@@ -4,8 +4,18 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from integrations.clusters.base import Desired, DesiredRevision, Observed, ObservedRevision
+from integrations.clusters.base import (
+    Desired,
+    DesiredRevision,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+)
 from integrations.clusters.flags import allows_python
+from integrations.clusters.local.agent.pools.members import Pools
+from integrations.clusters.local.agent.pools.pooled_revision import PooledRevision
+from integrations.clusters.local.agent.replicas.model_source import ModelSource
 from integrations.clusters.local.agent.replicas.replica import EarlierReplica, Replica
 from integrations.clusters.local.agent.replicas.workshop import Workshop
 from integrations.clusters.local.envoy.values import Backend, RevisionEndpoints, ServiceRoute
@@ -13,12 +23,19 @@ from integrations.clusters.local.model_repository import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.weight_distribution import Claim, explanation, is_first_start, shares
 
+_READY = ReplicaPhase.READY
+
 
 class RunningRevision:
     """A revision with its replicas; it lives until the last of them has ended, desired or not."""
 
     def __init__(
-        self, workshop: Workshop, namespace: str, revision: DesiredRevision, earlier: Sequence[EarlierReplica] = ()
+        self,
+        workshop: Workshop,
+        pools: Pools,
+        namespace: str,
+        revision: DesiredRevision,
+        earlier: Sequence[EarlierReplica] = (),
     ) -> None:
         self.revision = revision
         self.replicas: list[Replica] = []
@@ -26,19 +43,24 @@ class RunningRevision:
         self.mirrored = False
         self._workshop = workshop
         self._namespace = namespace
-        self.repository = Repository(
-            revision,
-            workshop.layout.repositories / f"{namespace}.{revision.name}",
-            with_code=allows_python(workshop.runtime),
-            made=bool(earlier),
-        )
+        self._pools = pools
+        self._source: ModelSource
+        if revision.is_pool:
+            self._source = pools.open(self._pool, revision.name, self.replicas, workshop)
+        else:
+            self._source = Repository(
+                revision,
+                workshop.layout.repositories / f"{namespace}.{revision.name}",
+                with_code=allows_python(workshop.runtime),
+                made=bool(earlier),
+            )
         # The model's name is the service's.
         self.tap = RevisionTap(
             workshop.layout.payloads_of(namespace, revision.model_name) / revision.name, workshop.files
         )
         for each in earlier:
             self.replicas.append(
-                Replica(workshop, namespace, each.revision, each.index, self.repository, tap=self.tap, earlier=each)
+                Replica(workshop, namespace, each.revision, each.index, self._source, tap=self.tap, earlier=each)
             )
         self.was_ready = self.ready > 0
 
@@ -63,13 +85,34 @@ class RunningRevision:
             taken = {replica.index for replica in self.replicas}
             index = next(number for number in range(len(taken) + 1) if number not in taken)
             self.replicas.append(
-                Replica(self._workshop, self._namespace, self.revision, index, self.repository, tap=self.tap)
+                Replica(self._workshop, self._namespace, self.revision, index, self._source, tap=self.tap)
             )
 
     async def remove(self) -> None:
         """Remove its files, once no replica runs any more."""
         await self.tap.remove()
-        await self.repository.remove()
+        if self.revision.is_pool:
+            await self._pools.close(self._pool, self.revision.name)
+        else:
+            await self._source.remove()
+
+    @property
+    def present(self) -> int:
+        """Return how many replicas there are, ready or not."""
+        return len(self.replicas)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing is left of it."""
+        return not self.replicas
+
+    def observed(self) -> tuple[ObservedReplica, ...]:
+        """Return its replicas as they are."""
+        return tuple(replica.observed() for replica in self.replicas)
+
+    @property
+    def _pool(self) -> str:
+        return f"{self._namespace}/{self.revision.model_name}"
 
     def _makes_room(self, staying: list[Replica], wanted: int) -> bool:
         """Return whether to run one more than wanted: old ones exist, and the newest is not ready yet."""
@@ -99,16 +142,19 @@ class RunningRevision:
 class Service:
     """A service as the agent runs it. All methods are quick; replicas run in their own tasks."""
 
-    def __init__(self, workshop: Workshop, namespace: str, name: str) -> None:
+    def __init__(self, workshop: Workshop, pools: Pools, namespace: str, name: str) -> None:
         self.namespace = namespace
         self.name = name
         self.desired = Desired(namespace, name, 0, ())
         self.deleted = False
         self.complaint = ""
         self._workshop = workshop
-        self._running: dict[str, RunningRevision] = {}
+        self._pools = pools
+        self._running: dict[str, RunningRevision | PooledRevision] = {}
         self._routed: dict[str, int] = {}
         self._removals: set[asyncio.Task[None]] = set()
+        self._in: set[str] = set()  # pools
+        self._loaded: set[str] = set()  # by pools, when an earlier agent looked
 
     @property
     def gone(self) -> bool:
@@ -125,10 +171,11 @@ class Service:
         for name in {each.revision.name for each in earlier}:
             its = [each for each in earlier if each.revision.name == name]
             newest = max(its, key=lambda each: each.revision.restart_number).revision
-            running = self._running[name] = RunningRevision(self._workshop, self.namespace, newest, its)
+            running = self._running[name] = RunningRevision(self._workshop, self._pools, self.namespace, newest, its)
             seen = was.revision(name) if was is not None else None
             running.mirrored = newest.mirror_percent > 0 or (seen is not None and seen.mirror_percent > 0)
         if was is not None:
+            self._loaded = {each.name for each in was.revisions if each.weight_percent}
             self._routed = {each.name: each.weight_percent for each in was.revisions if each.weight_percent}
 
     def scale(self) -> None:
@@ -138,7 +185,7 @@ class Service:
         wanted = {} if self.deleted else {revision.name: revision for revision in self.desired.revisions}
         for name, revision in wanted.items():
             if name not in self._running and revision.replicas and not self._removals:
-                self._running[name] = RunningRevision(self._workshop, self.namespace, revision)
+                self._running[name] = self._begun(revision)
         held = self._held()
         for name, running in list(self._running.items()):
             running.mirrored |= name in wanted and wanted[name].mirror_percent > 0
@@ -146,16 +193,38 @@ class Service:
             replicas = wanted[name].replicas if same else 0
             if same:
                 running.revision = wanted[name]
-            running.tap.switch(wanted[name].tap if same else None, asyncio.get_running_loop().time())
+            if isinstance(running, RunningRevision):
+                running.tap.switch(wanted[name].tap if same else None, asyncio.get_running_loop().time())
             if held.get(name):
-                running.scale(max(replicas, len(running.replicas)), held=True)
+                running.scale(max(replicas, running.present), held=True)
             else:
                 running.scale(replicas)
-            if not running.replicas:
+            if running.is_over:
                 del self._running[name]
                 removal = asyncio.create_task(running.remove())
                 self._removals.add(removal)
                 removal.add_done_callback(self._removed)
+        self._keep_catalogs()
+
+    def _begun(self, revision: DesiredRevision) -> RunningRevision | PooledRevision:
+        if not revision.pool:
+            return RunningRevision(self._workshop, self._pools, self.namespace, revision)
+        timing, changed = self._workshop.timing, self._workshop.changed
+        is_loaded = revision.name in self._loaded
+        return PooledRevision(
+            self._pools, self.namespace, revision, timing=timing, changed=changed, is_loaded=is_loaded
+        )
+
+    def _keep_catalogs(self) -> None:
+        """Have the catalogs of pools say which versions this service has in each, those that leave too."""
+        found: dict[str, list[DesiredRevision]] = {pool: [] for pool in self._in}
+        for running in self._running.values():
+            if isinstance(running, PooledRevision):
+                found.setdefault(running.revision.pool, []).append(running.revision)
+        for pool, its in found.items():
+            self._pools.put(pool, f"{self.namespace}.{self.name}", its)
+            (self._pools.join if its else self._pools.leave)(pool, (self.namespace, self.name))
+        self._in = {pool for pool, its in found.items() if its}
 
     def endpoints(self) -> Iterator[RevisionEndpoints]:
         """Yield every running revision's addresses."""
@@ -175,9 +244,10 @@ class Service:
                 mirror_percent=wanted[name].mirror_percent if name in wanted else 0,
                 match=wanted[name].match if name in wanted else (),
                 replicas=running.ready,
+                pooled=isinstance(running, PooledRevision),
             )
             for name, running in sorted(self._running.items())
-            if running.ready
+            if running.ready and not running.revision.is_pool
         )
         return ServiceRoute(
             self.namespace,
@@ -196,6 +266,8 @@ class Service:
     def _unserved(self) -> str:
         """Return the error message for clients while no replica takes requests."""
         key = f"{self.namespace}/{self.name}"
+        if any(revision.is_pool for revision in self.desired.revisions):
+            return f"{key} is a model pool: call one of its services"
         if self.desired.revisions and not any(revision.replicas for revision in self.desired.revisions):
             return f"service {key} is stopped: it serves again once it is resumed"
         return f"service {key} is starting: no replica takes requests yet; try again soon"
@@ -217,14 +289,14 @@ class Service:
         names += [name for name in self._running if name not in names]
         revisions = []
         for name in names:
-            replicas = self._running[name].replicas if name in self._running else []
+            replicas = self._running[name].observed() if name in self._running else ()
             revisions.append(
                 ObservedRevision(
                     name=name,
                     weight_percent=routed[name].share_percent if name in routed else 0,
-                    replicas=tuple(replica.observed() for replica in replicas),
+                    replicas=replicas,
                     message=next(
-                        (each.observed().message for each in replicas if not each.ready and not each.leaving), ""
+                        (each.message for each in replicas if each.phase not in (_READY, ReplicaPhase.DRAINING)), ""
                     ),
                     gateway_since=since.get((self.namespace, name)),
                     mirror_percent=routed[name].mirror_percent if name in routed else 0,

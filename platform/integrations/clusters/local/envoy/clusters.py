@@ -22,8 +22,8 @@ CONNECTION_BUFFER_BYTES = 256 * 1024
 UPSTREAM_IDLE_TIMEOUT_S = 60
 
 
-def cluster(namespace: str, revision: str, use: ClusterUse) -> dict[str, Any]:
-    """Return one of a revision's clusters, whose endpoints Envoy requests next."""
+def cluster(namespace: str, revision: str, use: ClusterUse, *, pooled: bool = False) -> dict[str, Any]:
+    """Return one of a revision's clusters, whose endpoints Envoy requests next; see `RevisionEndpoints`."""
     protocol: dict[str, Any] = {"http_protocol_options": {}}
     if use.is_grpc:
         protocol = {"http2_protocol_options": {"initial_stream_window_size": STREAM_WINDOW_BYTES}}
@@ -36,7 +36,7 @@ def cluster(namespace: str, revision: str, use: ClusterUse) -> dict[str, Any]:
         },
         "connect_timeout": "1s",
         "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
-        "lb_policy": "LEAST_REQUEST",
+        "lb_policy": "MAGLEV" if pooled else "LEAST_REQUEST",
         # Envoy would send to unhealthy endpoints when most are; here unhealthy means draining.
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
         "circuit_breakers": {"thresholds": [_limits(MIRROR_LIMIT if use.is_mirror else _NO_LIMIT)]},
@@ -76,7 +76,11 @@ def _limits(most: int) -> dict[str, int]:
 def _endpoint(endpoint: Endpoint, use: ClusterUse) -> dict[str, Any]:
     place = place_of(endpoint, use)
     socket = {"address": endpoint.host, "port_value": place}
+    address = {"pipe": {"path": place}} if isinstance(place, str) else {"socket_address": socket}
+    # By its address a replica would have another place in the table for gRPC.
+    metadata = {"metadata": {"filter_metadata": {"envoy.lb": {"hash_key": endpoint.name}}}} if endpoint.name else {}
     return {
-        "endpoint": {"address": {"pipe": {"path": place}} if isinstance(place, str) else {"socket_address": socket}},
+        "endpoint": {"address": address},
         "health_status": "DRAINING" if endpoint.draining else "HEALTHY",
+        **metadata,
     }

@@ -65,11 +65,11 @@ class Renderer:
     def clusters(self, revisions: Iterable[RevisionEndpoints]) -> Resources:
         """Return every cluster of `revisions`."""
         named = {
-            cluster_name(each.namespace, each.revision, use): (each.namespace, each.revision, use)
+            cluster_name(each.namespace, each.revision, use): (each.namespace, each.revision, use, each.pooled)
             for each in revisions
             for use in each.uses
         }
-        return self._rendered(Kind.CLUSTERS, named, lambda subject: cluster(*subject))
+        return self._rendered(Kind.CLUSTERS, named, lambda subject: cluster(*subject[:3], pooled=subject[3]))
 
     def endpoints(self, revisions: Iterable[RevisionEndpoints]) -> Resources:
         """Return the endpoints of every cluster of `revisions`."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from integrations.clusters.local.envoy import access, cors, limits
+from integrations.clusters.local.envoy import access, cors, limits, pools
 from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
@@ -62,7 +62,10 @@ def routes(service: ServiceRoute) -> Json:
                 "routes": [{"name": service.key, **route} for route in _routes(service)],
             }
         ],
-        "request_headers_to_remove": [SERVICE_METADATA, access.SCOPE_HEADER],
+        "request_headers_to_remove": [
+            *([] if any(backend.pooled for backend in service.backends) else [SERVICE_METADATA]),
+            access.SCOPE_HEADER,
+        ],
         "max_direct_response_body_size_bytes": 65536,
     }
 
@@ -186,6 +189,8 @@ def _action(
     if way.affinity is not None:
         clusters["use_hash_policy"] = True
         route["hash_policy"] = hash_policy(way.affinity)
+    elif any(backend.pooled for backend in weighted):
+        route["hash_policy"] = pools.BY_SERVICE
     if rewrite:
         route["prefix_rewrite"] = rewrite
     if mirror is not None and (copies := [backend for backend in way.backends if backend.mirror_percent]):
@@ -204,6 +209,8 @@ def _unserved(service: ServiceRoute) -> str:
 
 def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
     added = limits.of_replicas(service.limits, backend.replicas)
+    added += pools.names(service, backend) if backend.pooled else []
+    is_mixed = not backend.pooled and any(each.pooled for each in service.backends)
     return {
         "name": cluster_name(service.namespace, backend.revision, use),
         "weight": backend.share_percent,
@@ -214,6 +221,7 @@ def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
             }
         ],
         **({"request_headers_to_add": added} if added else {}),
+        **({"request_headers_to_remove": [SERVICE_METADATA]} if is_mixed else {}),
     }
 
 

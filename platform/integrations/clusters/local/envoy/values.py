@@ -11,12 +11,17 @@ Place = int | str
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One replica's addresses; a draining one finishes its requests and gets no new ones. `host` is of ports."""
+    """One replica's addresses; a draining one finishes its requests and gets no new ones. `host` is of ports.
+
+    Attributes:
+        name: of a pool's replica, by which requests are hashed to it; empty for others.
+    """
 
     http: Place
     grpc: Place
     draining: bool = False
     host: str = "127.0.0.1"
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +30,14 @@ class RevisionEndpoints:
 
     Attributes:
         mirrored: it gets, or once got, copies of requests, and has the clusters for them.
+        pooled: its endpoints are a pool's replicas, of which requests of one service go to the same.
     """
 
     namespace: str
     revision: str
     endpoints: tuple[Endpoint, ...] = ()
     mirrored: bool = False
+    pooled: bool = False
 
     @property
     def uses(self) -> tuple[ClusterUse, ...]:
@@ -64,6 +71,7 @@ class Backend:
         mirror_percent: share of the inference requests that name no version of which it gets a copy.
         match: requests that name no version and match all of these are its own; empty gives it its share only.
         replicas: how many take requests.
+        pooled: they are a pool's.
     """
 
     revision: str
@@ -72,6 +80,7 @@ class Backend:
     mirror_percent: int = 0
     match: tuple[HeaderMatch, ...] = ()
     replicas: int = 1
+    pooled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from common.errors import Unavailable
 from integrations.clusters.base import DesiredRevision, may_connect
 from integrations.clusters.flags import CLOSED, allows_python, logger_flags, trace_variables
 from integrations.clusters.local.agent.processes import Program
+from integrations.clusters.local.agent.replicas.model_source import ModelSource
 from integrations.clusters.local.agent.replicas.programs import (
     PREDICTOR,
     by_part,
@@ -25,7 +26,6 @@ from integrations.clusters.local.agent.replicas.workshop import Workshop
 from integrations.clusters.local.confinement import REPLICA_LIMITS, confined, network_of, private
 from integrations.clusters.local.documents import revision_to_json
 from integrations.clusters.local.files import BadFileError, secret_env_of, secret_values
-from integrations.clusters.local.model_repository import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.local.runtime import environment
 from integrations.sandbox.policy import Sandbox
@@ -49,7 +49,7 @@ class Launch:
     namespace: str
     revision: DesiredRevision
     index: int
-    repository: Repository
+    source: ModelSource
     tap: RevisionTap
     outgoing: Outgoing
     relay: Relay | None = None
@@ -142,7 +142,7 @@ class Launch:
         limits = [f"--max-concurrent-requests={most}"] if most else []
         return [
             *self.workshop.runtime,
-            f"--model-repository={self.repository.folder}",
+            *self.source.flags,
             *listeners,
             *limits,
             *self.tap.flags(self.index),
@@ -197,7 +197,7 @@ class Launch:
         relay = [self.relay.folder] if self.relay else []
         return confined(
             runtime,
-            read=[self.repository.folder, self.tap.switches, *relay, *folders],
+            read=[*self.source.folders, self.tap.switches, *relay, *folders],
             write=[self.private, self.tap.folder(self.index)],
             network=network,
         )

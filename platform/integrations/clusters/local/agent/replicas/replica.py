@@ -37,6 +37,7 @@ from integrations.clusters.local.agent.replicas.capacity_check import lack, mach
 from integrations.clusters.local.agent.replicas.health_probe import HealthProbe
 from integrations.clusters.local.agent.replicas.launch import Launch
 from integrations.clusters.local.agent.replicas.memory_watchdog import Tenant
+from integrations.clusters.local.agent.replicas.model_source import ModelSource
 from integrations.clusters.local.agent.replicas.programs import (
     resources_of,
 )
@@ -44,8 +45,7 @@ from integrations.clusters.local.agent.replicas.relay import EarlierRelay, Relay
 from integrations.clusters.local.agent.replicas.start_limit import Turn
 from integrations.clusters.local.agent.replicas.workshop import Workshop
 from integrations.clusters.local.agent.sockets import ReplicaSockets
-from integrations.clusters.local.envoy.values import Endpoint
-from integrations.clusters.local.model_repository import Repository
+from integrations.clusters.local.envoy.values import Endpoint, Place
 from integrations.clusters.local.payloads import RevisionTap
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Replica:
         namespace: str,
         revision: DesiredRevision,
         index: int,
-        repository: Repository,
+        source: ModelSource,
         *,
         tap: RevisionTap,
         earlier: EarlierReplica | None = None,
@@ -92,9 +92,10 @@ class Replica:
         self.restart_number = revision.restart_number
         self.leaving = False
         self.endpoint: Endpoint | None = None
+        self.admin: Place | None = None
         self._workshop = workshop
         relayed = outgoing(revision.logger, workshop.runtime, workshop.egress_allowed, relays=workshop.relays)
-        self._launch = Launch(workshop, namespace, revision, index, repository, tap, relayed)
+        self._launch = Launch(workshop, namespace, revision, index, source, tap, relayed)
         self._phase = ReplicaPhase.STARTING
         self._message = "the runtime is being started"
         self._last_ending = ""
@@ -212,7 +213,7 @@ class Replica:
             with suppress(ValueError, KeyError, TypeError):
                 self._served_at = written(self._launch.ports_file, self._sockets)
         if self._served_at is not None:
-            self.endpoint, self._metrics_url = self._served_at.endpoint, self._served_at.metrics_url
+            self._serve_at(self._served_at)
             self._has_served = True
             self._phase, self._message = ReplicaPhase.READY, ""
 
@@ -235,7 +236,7 @@ class Replica:
         )
         try:
             if self._launch.revision.custom is None:
-                await self._launch.repository.prepare()
+                await self._launch.source.prepare()
             if self._launch.revision.programs:
                 await asyncio.to_thread(self._launch.check_programs)
             _empty(self._launch.private)
@@ -257,7 +258,7 @@ class Replica:
             served = self.endpoint is not None
         finally:
             self._looked.set()
-            self.endpoint, self._metrics_url = None, ""
+            self._serve_at(None)
         reason = FailureReason.RUNTIME_UNHEALTHY if served else reason_of_exit(process.exit_code)
         if process.ended_for_memory:
             reason = FailureReason.OUT_OF_MEMORY
@@ -305,7 +306,7 @@ class Replica:
             return f"wrote a port file that cannot be read ({error}) and was killed"
         if turn is not None:
             turn.end()
-        self.endpoint, self._metrics_url = found.endpoint, found.metrics_url
+        self._serve_at(found)
         self._has_served = True
         self._note(ReplicaPhase.READY, before)
         self._looked.set()
@@ -341,6 +342,11 @@ class Replica:
     def _probe(self, at: Addresses) -> HealthProbe:
         return HealthProbe(at.endpoint.http, timeout_s=self._workshop.timing.probe_timeout_s)
 
+    def _serve_at(self, at: Addresses | None) -> None:
+        self.endpoint = at.endpoint if at is not None else None
+        self.admin = at.metrics if at is not None else None
+        self._metrics_url = at.metrics_url if at is not None else ""
+
     def _note(self, phase: ReplicaPhase, message: str) -> None:
         self._phase = phase
         if not self.leaving:
@@ -353,7 +359,7 @@ class Replica:
             self._process.forget()
         if self._relay is not None:
             await self._relay.close()
-        self.endpoint, self._metrics_url = None, ""
+        self._serve_at(None)
         shutil.rmtree(self._launch.private, ignore_errors=True)
         if self._sockets is not None:
             self._sockets.remove()

@@ -16,6 +16,7 @@ from google.protobuf import (
     empty_pb2,
     json_format,
     message_factory,
+    struct_pb2,
 )
 from google.protobuf import wrappers_pb2 as wrappers
 
@@ -24,7 +25,7 @@ _DESCRIPTORS = Path(__file__).with_name("generated") / "descriptors.binpb"
 
 def _pool() -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
-    for known in (any_pb2, duration_pb2, empty_pb2, wrappers):
+    for known in (any_pb2, duration_pb2, empty_pb2, struct_pb2, wrappers):
         pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
     for file in descriptor_pb2.FileDescriptorSet.FromString(_DESCRIPTORS.read_bytes()).file:
         pool.AddSerializedFile(file.SerializeToString())

@@ -1,13 +1,12 @@
 """Envoy's Maglev table: which replica of a pool gets a model's requests. Pure.
 
 The hash of the model's name picks a place in a table, which replicas have filled in turns, each by a permutation of its
-own (Eisenbud and others: Maglev, NSDI 2016). `--check` of the simulation compares this with a running Envoy.
+own (Eisenbud and others: Maglev, NSDI 2016), in the order of their addresses. A test compares this with a real Envoy.
 """
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 TABLE_SIZE = 65_537  # Envoy's default
 _MASK = 2**64 - 1
@@ -51,13 +50,13 @@ def xxh64(data: bytes, seed: int = 0) -> int:
     return found ^ (found >> 32)
 
 
-def table(replicas: Sequence[str], size: int = TABLE_SIZE) -> np.ndarray:
+def table(replicas: Sequence[str], size: int = TABLE_SIZE) -> "array[int]":
     """Return the number of the replica at each place of the table.
 
     Args:
         replicas: their addresses as Envoy writes them, such as "127.0.0.1:8000"; all have the same weight.
     """
-    found = [-1] * size
+    found = array("i", [-1]) * size
     turns = [
         _Turn(number, xxh64(address.encode()) % size, xxh64(address.encode(), 1) % (size - 1) + 1)
         for address, number in sorted((address, number) for number, address in enumerate(replicas))
@@ -69,7 +68,7 @@ def table(replicas: Sequence[str], size: int = TABLE_SIZE) -> np.ndarray:
                 turn.place = (turn.place + turn.skip) % size
             found[turn.place] = turn.replica
             filled += 1
-    return np.array(found, np.int32)
+    return found
 
 
 @dataclass(slots=True)

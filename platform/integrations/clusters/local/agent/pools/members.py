@@ -1,0 +1,81 @@
+"""Pools of this machine: the replicas of each, and the services in it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from integrations.clusters.base import DesiredRevision
+from integrations.clusters.local.agent.pools.fetcher import PoolFetcher
+from integrations.clusters.local.agent.pools.source import PoolSource
+from integrations.clusters.local.agent.replicas.replica import Replica
+from integrations.clusters.local.agent.replicas.workshop import Workshop
+
+Key = tuple[str, str]  # namespace and service
+
+
+@dataclass(slots=True)
+class _Pool:
+    """One pool.
+
+    Attributes:
+        replicas: of its running revisions, by the revision's name.
+        services: those in it.
+    """
+
+    source: PoolSource | None = None
+    replicas: dict[str, list[Replica]] = field(default_factory=dict)
+    services: set[Key] = field(default_factory=set)
+
+
+class Pools:
+    """The pools by `namespace/name`."""
+
+    def __init__(self) -> None:
+        self._pools: dict[str, _Pool] = defaultdict(_Pool)
+
+    def open(self, pool: str, revision: str, replicas: list[Replica], workshop: Workshop) -> PoolSource:
+        """Take a revision of a pool that begins to run, and return the source of its models; raises OSError.
+
+        Args:
+            replicas: the revision's, which come and go.
+        """
+        its = self._pools[pool]
+        its.replicas[revision] = replicas
+        if its.source is None:
+            its.source = PoolSource(PoolFetcher(workshop, pool.replace("/", ".")))
+        return its.source
+
+    async def close(self, pool: str, revision: str) -> None:
+        """Forget a revision that has ended; with the last one the fetcher ends."""
+        its = self._pools[pool]
+        its.replicas.pop(revision, None)
+        if its.source is not None and not its.replicas:
+            source, its.source = its.source, None
+            await source.remove()
+
+    def join(self, pool: str, service: Key) -> None:
+        """Take a service into a pool, which may be yet to start."""
+        self._pools[pool].services.add(service)
+
+    def leave(self, pool: str, service: Key) -> None:
+        """Forget a service that is in the pool no longer."""
+        self._pools[pool].services.discard(service)
+
+    def put(self, pool: str, model: str, revisions: Iterable[DesiredRevision]) -> None:
+        """Make the pool's catalog say what the versions of a model are."""
+        if (source := self._pools[pool].source) is not None:
+            source.catalog.put(model, revisions)
+
+    def is_open(self, pool: str) -> bool:
+        """Return whether the pool has a fetcher."""
+        return self._pools[pool].source is not None
+
+    def replicas(self, pool: str) -> Sequence[Replica]:
+        """Return the replicas that have an address; those that leave are not ready."""
+        return [each for found in self._pools[pool].replicas.values() for each in found if each.endpoint is not None]
+
+    def followers(self, touched: Iterable[Key]) -> set[Key]:
+        """Return the services in those of the touched services that are pools."""
+        return {
+            key for pool in touched for key in self._pools["/".join(pool)].services if "/".join(pool) in self._pools
+        }

@@ -1,0 +1,169 @@
+"""A revision in a pool: no replicas of its own, the pool's answer for it once its model is loaded.
+
+    waiting for the pool --> loading --loaded--> ready --no replica left--> waiting
+                                 ^  '--failed--> waiting a while
+                                 '--------------------'
+
+The model is loaded where the gateway sends its requests, before the first of them comes.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from urllib.parse import quote
+
+import httpx
+
+from integrations.clusters.base import DesiredRevision, Failure, FailureReason, ObservedReplica, ReplicaPhase
+from integrations.clusters.local.agent.pools.members import Pools
+from integrations.clusters.local.agent.replicas.replica import Replica
+from integrations.clusters.local.agent.timing import Timing
+from integrations.clusters.local.envoy import maglev
+from integrations.clusters.local.envoy.pools import hashed
+from integrations.clusters.local.envoy.values import RevisionEndpoints
+
+log = logging.getLogger(__name__)
+
+_LOAD_S = 600.0
+
+
+class PooledRevision:
+    """One revision whose requests a pool's replicas answer; it has the interface of `RunningRevision`.
+
+    Attributes:
+        replicas: its own, of which it has none.
+    """
+
+    def __init__(
+        self,
+        pools: Pools,
+        namespace: str,
+        revision: DesiredRevision,
+        *,
+        timing: Timing,
+        changed: Callable[[], None],
+        is_loaded: bool = False,
+    ) -> None:
+        """Take it up; `is_loaded` if the pool answered for it below an earlier agent."""
+        self.revision = revision
+        self.mirrored = False
+        self.was_ready = False
+        self.replicas: list[Replica] = []
+        self._pools = pools
+        self._namespace = namespace
+        self._timing = timing
+        self._changed = changed
+        self._wanted = 0
+        self._left_at = float("-inf")
+        self._home: Replica | None = None
+        self._loaded_at = {""} if is_loaded else set[str]()
+        self._failure: Failure | None = None
+        self._failures = 0
+        self._loading: asyncio.Task[None] | None = None
+
+    @property
+    def ready(self) -> int:
+        """Return how many of the pool's replicas answer for it."""
+        return len(self._members()) if self._wanted and self._loaded_at else 0
+
+    @property
+    def present(self) -> int:
+        """Return whether the pool answers for it, or is to."""
+        return int(self._wanted > 0)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the gateway has had the time to send its requests elsewhere."""
+        return not self._wanted and asyncio.get_running_loop().time() >= self._left_at + self._timing.gateway_s
+
+    def scale(self, wanted: int, *, held: bool = False) -> None:  # noqa: ARG002 - a pool's number is the pool's
+        """Be answered for, or no longer; see that its model is loaded."""
+        loop = asyncio.get_running_loop()
+        if self._wanted and not wanted:
+            self._left_at = loop.time()
+            loop.call_later(self._timing.gateway_s, self._changed)
+        self._wanted = wanted
+        self.was_ready = wanted > 0 and (self.was_ready or self.ready > 0)
+        if not wanted:
+            return
+        home = self._home_among(self._members())
+        if home is None:
+            self._loaded_at.clear()
+        elif home.name not in self._loaded_at and (self._loading is None or self._loading.done()):
+            self._loading = asyncio.create_task(self._load(home), name=f"load {self._key}")
+
+    def endpoints(self) -> RevisionEndpoints:
+        """Return the addresses of the pool's replicas."""
+        found = tuple(
+            replace(each.endpoint, draining=not each.ready, name=each.name)
+            for each in self._pools.replicas(self.revision.pool)
+            if each.endpoint is not None
+        )
+        return RevisionEndpoints(self._namespace, self.revision.name, found, mirrored=self.mirrored, pooled=True)
+
+    def observed(self) -> tuple[ObservedReplica, ...]:
+        """Return the pool's replicas as its own."""
+        members = self._members() if self._wanted else ()
+        if not members:
+            message = f"it waits for a replica of pool {self.revision.pool}" if self._wanted else ""
+            waiting = ObservedReplica(self.revision.name, ReplicaPhase.STARTING, message=message, failure=self._failure)
+            return (waiting,) if self._wanted else ()
+        if not self.ready:
+            message = self._failure.message if self._failure else f"pool {self.revision.pool} loads its model"
+            return (ObservedReplica(members[0].name, ReplicaPhase.STARTING, message=message, failure=self._failure),)
+        return tuple(each.observed() for each in members)
+
+    async def remove(self) -> None:
+        """Have nothing more to do with it."""
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.wait({self._loading})
+
+    @property
+    def _key(self) -> str:
+        return f"{self._namespace}.{self.revision.model_name}@{self.revision.model_version}"
+
+    def _members(self) -> Sequence[Replica]:
+        return [each for each in self._pools.replicas(self.revision.pool) if each.ready]
+
+    def _home_among(self, members: Sequence[Replica]) -> Replica | None:
+        if not members:
+            return None
+        table = maglev.table([each.name for each in members])
+        place = maglev.xxh64(hashed(self._namespace, self.revision.model_name)) % len(table)
+        return members[table[place]]
+
+    async def _load(self, home: Replica) -> None:
+        why = await _asked_to_load(home, self._key)
+        if not why:
+            self._loaded_at, self._failure, self._failures = {home.name}, None, 0
+            self._changed()
+            return
+        self._failures += 1
+        wait_s = self._timing.backoff_s(self._failures)
+        message = f"pool {self.revision.pool} cannot load it: {why}; it tries again after {wait_s:g} s"
+        self._failure = Failure(FailureReason.MODEL_LOAD_FAILED, message, time.time(), replica=home.name)
+        log.warning("%s: %s", self._key, message)
+        self._changed()
+        await asyncio.sleep(wait_s)
+        self._loading = None
+        self._changed()
+
+
+async def _asked_to_load(replica: Replica, key: str) -> str:
+    """Have a replica load a model version; return why it could not, or nothing."""
+    admin = replica.admin
+    if admin is None:
+        return "its replica has just ended"
+    transport = httpx.AsyncHTTPTransport(uds=admin if isinstance(admin, str) else None)
+    base = "http://localhost" if isinstance(admin, str) else f"http://127.0.0.1:{admin}"
+    try:
+        async with httpx.AsyncClient(transport=transport, timeout=_LOAD_S, trust_env=False) as client:
+            answer = await client.post(f"{base}/v2/repository/models/{quote(key, safe='@.')}/load")
+            if answer.status_code == httpx.codes.OK:
+                return ""
+            return str(answer.json().get("error", ""))[:500] or f"it answered {answer.status_code}"
+    except (httpx.HTTPError, OSError, ValueError) as error:
+        return f"its replica did not answer: {error}"

@@ -1,0 +1,136 @@
+"""Model pools of this machine: agent, Envoy, fetcher and runtimes are real."""
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import InvalidInput
+from integrations.clusters.base import Desired, DesiredRevision, Logger, ReplicaPhase, Resources
+from integrations.clusters.local.driver import LocalDriver
+from integrations.clusters.local.envoy import maglev
+from integrations.clusters.local.envoy.pools import hashed
+from integrations.clusters.local.pid_files import read_record
+from tests.integrations._support.runtimes import Cluster, Traffic, infer_json, until
+
+POOL = "default/warm"
+
+
+def apply_pool(cluster: Cluster, generation: int = 1, replicas: int = 2, restart: int = 0) -> None:
+    revision = DesiredRevision("warm-00001", "warm", "1", "", "", replicas, 100, is_pool=True, restart_number=restart)
+    cluster.driver.apply(Desired("default", "warm", generation, (revision,)))
+
+
+def pool_is_ready(cluster: Cluster, replicas: int = 2) -> bool:
+    found = [each.phase for one in cluster.driver.observe("default", "warm").revisions for each in one.replicas]
+    return found == [ReplicaPhase.READY] * replicas
+
+
+def pids(cluster: Cluster) -> set[int]:
+    records = (read_record(path) for path in cluster.layout.run.glob("default.warm-00001-*.json"))
+    return {record.pid for record in records if record is not None and record.pid is not None}
+
+
+def answer(cluster: Cluster, service: str, path: str = "infer") -> Any:
+    status, headers, body = cluster.request(
+        f"/serving/default/{service}/v2/models/{service}/{path}", "POST", infer_json(), content_type="application/json"
+    )
+    assert status == 200, body
+    content = json.loads(body)
+    assert content["model_name"] == service
+    return content["outputs"][0]["data"], headers["fairlead-revision"], content["model_version"]
+
+
+def test_services_without_replicas_are_answered_and_rolled_out_by_their_pools(
+    cluster: Cluster, runtime: str, traffic: type[Traffic]
+) -> None:
+    cluster.start(runtime=runtime, start_s=60)
+    cluster.apply(1, cluster.revision(2, 100, pool=POOL))
+    assert cluster.observe().revisions == () or not cluster.observe().revisions[0].replicas
+    apply_pool(cluster)
+    cluster.until_weights(r2=100)
+    until(lambda: pool_is_ready(cluster), f"both replicas of the pool are ready: {cluster.log()}")
+    assert answer(cluster, "digits") == ([2, 4, 6, 8], "digits-00002", "2")
+    with traffic(cluster.url) as sent:
+        cluster.apply(2, cluster.revision(2, 50, pool=POOL), cluster.revision(3, 50, pool=POOL))
+        cluster.until_weights(r2=50, r3=50)
+        sent.until_sent(100)
+        cluster.apply(3, cluster.revision(3, 100, pool=POOL))
+        cluster.until_weights(r3=100)
+        sent.until_sent(20)
+        before = {cluster.pid(f"default.warm-00001-{number}") for number in range(2)}
+        apply_pool(cluster, 2, restart=1)
+        until(lambda: pool_is_ready(cluster) and not before & pids(cluster), "both replicas are others")
+        sent.until_sent(20)
+    assert sent.failures == []
+    assert answer(cluster, "digits") == ([3, 6, 9, 12], "digits-00003", "3")
+
+
+def test_requests_go_where_the_hash_says_over_both_protocols(cluster: Cluster, runtime: str) -> None:
+    cluster.start(runtime=runtime, start_s=60)
+    apply_pool(cluster)
+    services = [f"model-{number}" for number in range(8)]
+    for service in services:
+        cluster.apply_to(service, 1, cluster.revision(2, 100, pool=POOL))
+    until(lambda: pool_is_ready(cluster), "the pool is ready")
+    replicas = cluster.driver.observe("default", "warm").revisions[0].replicas
+    table = maglev.table([each.name for each in replicas])
+    for service in services:
+        until(lambda service=service: cluster.request(f"/serving/default/{service}/v2")[0] == 200, "it is routed")
+        assert answer(cluster, service)[0] == [2, 4, 6, 8]
+        home = replicas[table[maglev.xxh64(hashed("default", service)) % len(table)]]
+        name = f'fairlead_inference_request_duration_us_count{{model="default.{service}"'
+        assert name in cluster.driver.metrics_page("default", home), "it answered that the hash names"
+
+
+def test_a_pool_itself_answers_nothing(cluster: Cluster, runtime: str) -> None:
+    cluster.start(runtime=runtime, start_s=60)
+    apply_pool(cluster, replicas=1)
+    until(lambda: pool_is_ready(cluster, 1), "the pool is ready")
+    for path, method in (("/v2/models/warm/infer", "POST"), ("/v2", "GET")):
+        status, _, body = cluster.request(f"/serving/default/warm{path}", method, infer_json())
+        assert (status, b"is a model pool" in body) == (503, True), body
+
+
+def test_no_request_fails_while_the_agent_is_killed_and_another_goes_on(
+    cluster: Cluster, runtime: str, traffic: type[Traffic]
+) -> None:
+    cluster.hold()
+    cluster.start(runtime=runtime, start_s=60)
+    apply_pool(cluster)
+    cluster.apply(1, cluster.revision(2, 100, pool=POOL))
+    cluster.until_weights(r2=100)
+    until(lambda: pool_is_ready(cluster), "the pool is ready")
+    before = {name: cluster.pid(name) for name in ("gateway", "default.warm-00001-0", "default.warm-00001-1")}
+    with traffic(cluster.url) as sent:
+        for _ in range(2):
+            cluster.stop(signal.SIGKILL)
+            sent.until_sent(100)
+            cluster.start(runtime=runtime, start_s=60)
+            sent.until_sent(100)
+        cluster.until_weights(r2=100)
+        assert {name: cluster.pid(name) for name in before} == before
+        cluster.apply(2, cluster.revision(3, 100, pool=POOL))
+        cluster.until_weights(r3=100)
+        sent.until_sent(50)
+    assert sent.failures == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "what"),
+    [
+        ("is_code", True, "models that are code"),
+        ("env", {"A": "b"}, "variables"),
+        ("resources", Resources(accelerator="nvidia.com/gpu"), "a GPU"),
+        ("max_concurrent_requests", 2, "a limit of concurrent requests"),
+        ("logger", Logger("http://localhost/"), "a payload logger"),
+    ],
+)
+def test_what_a_pool_cannot_serve_is_refused(tmp_path: Path, field: str, value: Any, what: str) -> None:
+    revision = DesiredRevision("digits-00001", "digits", "1", "file:///x", "", 1, 100, pool=POOL)
+    desired = Desired("default", "digits", 1, (replace(revision, **{field: value}),))
+    with pytest.raises(InvalidInput, match=f"cannot serve {what}; leave the pool out"):
+        LocalDriver(tmp_path).apply(desired)
