@@ -148,6 +148,29 @@ def service(name: str = "digits", version: int = 1) -> InferenceService:
     return row
 
 
+def model_pool(*members: str, name: str = "warm") -> InferenceService:
+    """Return a live model pool with services of `digits`, version 1, in it."""
+    document = {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": name},
+        "spec": {"predictor": {"minReplicas": 2, "modelPool": {"memoryBudget": "1Gi", "sharedWith": ["vision"]}}},
+    }
+    row, _ = service_apply(document=document, namespace="default", name=name, actor="test", now=timezone.now())
+    with changing(row.pk, now=timezone.now()) as change:
+        change.service.live_at, change.service.phase = timezone.now(), "Ready"
+        change.service.reason = f"{name}-00001 runs with 2 replicas"
+    for member in members:
+        its = service(member)
+        put_in_pool(its, row)
+    return row
+
+
+def put_in_pool(of: InferenceService, pool: InferenceService) -> None:
+    """Let what a service runs be in a pool."""
+    Revision.objects.filter(service=of).update(pool=str(pool))
+
+
 def rollout(
     of: InferenceService, *, step_index: int = 0, phase: Phase = Phase.PROGRESSING, version: int = 2
 ) -> Rollout:

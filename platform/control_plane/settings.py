@@ -48,6 +48,7 @@ INSTALLED_APPS = [
     "deployments.apps.DeploymentsConfig",
     "custom_resources.apps.CustomResourcesConfig",
     "fleet.apps.FleetConfig",
+    "pools.apps.PoolsConfig",
     "gpus.apps.GpusConfig",
     "access.apps.AccessConfig",
     "recordings.apps.RecordingsConfig",

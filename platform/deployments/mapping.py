@@ -18,6 +18,7 @@ from deployments.domain.service_file import (
     custom_json,
     is_code,
     logger_json,
+    model_pool_json,
     patches_json,
     placement_json,
     pod_json,
@@ -28,6 +29,7 @@ from deployments.domain.service_file import (
     stored_custom,
     stored_limits,
     stored_logger,
+    stored_model_pool,
     stored_patches,
     stored_placement,
     stored_pod,
@@ -99,6 +101,8 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         *([{"explainer": revision.explainer}] if revision.explainer else []),
         *([{"custom": revision.custom}] if revision.custom else []),
         *([{"pod": revision.pod}] if revision.pod else []),
+        *([{"model_pool": revision.model_pool}] if revision.model_pool else []),
+        *([{"pool": revision.pool}] if revision.pool else []),
         *(["egress"] if revision.egress else []),
         *([{"secret_env": revision.secret_env}] if revision.secret_env else []),
     ]
@@ -177,6 +181,8 @@ def revision_state(row: Revision) -> RevisionState:
         explainer_replicas=row.explainer_replicas,
         retire_at=row.retire_at,
         stopped_at=row.stopped_at,
+        model_pool=stored_model_pool(row.model_pool),
+        pool=row.pool,
     )
 
 
@@ -324,5 +330,7 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.placement_wish == placement_json(spec.placement)
         and resources_of(row) == spec.resources
         and row.pod == pod_json(spec.pod)
+        and row.model_pool == model_pool_json(spec.model_pool)
+        and row.pool == spec.pool
         and (spec.egress is None or spec.egress == egress_of(row))
     )

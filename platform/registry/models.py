@@ -10,6 +10,9 @@ from registry.domain.version_lifecycle import CheckState, Status
 
 IMAGE_PLATFORM = "container"
 """The platform of a version that represents the image of a custom predictor, and has no files."""
+POOL_PLATFORM = "pool"
+"""The platform of a version that stands for a model pool, and has no files."""
+WITHOUT_FILES = (IMAGE_PLATFORM, POOL_PLATFORM)
 
 
 class RegisteredModel(models.Model):
@@ -159,9 +162,9 @@ class ModelVersion(models.Model):
         return f"models:/{self.model.name}/{self.number}"
 
     @property
-    def is_image(self) -> bool:
-        """Return whether it represents the image of a custom predictor, and has no files."""
-        return self.platform == IMAGE_PLATFORM
+    def has_files(self) -> bool:
+        """Return whether it is a model: it stands for no image of a custom predictor, and for no model pool."""
+        return self.platform not in WITHOUT_FILES
 
     @property
     def unfit(self) -> str:

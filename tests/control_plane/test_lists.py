@@ -46,6 +46,10 @@ def hook(standing_rows: Callable[[], AbstractContextManager[None]]) -> int:
         alias_set(model="digits", name="champion", number=1, now=now, actor="test")
         alias_set(model="digits", name="other", number=1, now=now, actor="test")
         scenes.service("another")
+        scenes.model_pool("pooled", "other", name="cold")
+        scenes.model_pool("in-warm", "too")
+        for model in ("default.cold", "default.warm"):
+            alias_set(model=model, name="champion", number=1, now=now, actor="test")
         for namespace in ("default", "other"):
             secret_create(namespace=namespace, name="hub", values={"token": "t"}, actor="test", now=now)
         for _ in range(2):
@@ -71,7 +75,8 @@ def ask(hook: int, api: Callable[..., APIClient]) -> Callable[..., Any]:
         cluster = {"name": "local"} if "/clusters/" in path else {}
         upgrade = FleetUpgrade.objects.order_by("id").first()
         ids = {"webhook_id": hook, "upgrade_id": 0 if upgrade is None else upgrade.pk}
-        return client.get(path.format(**{**NAMES, **cluster, **ids}), query)
+        pool = {"name": "warm"} if "/model-pools/" in path else {}
+        return client.get(path.format(**{**NAMES, **cluster, **pool, **ids}), query)
 
     return get
 

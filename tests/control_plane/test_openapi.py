@@ -91,6 +91,7 @@ def there(
     write_json(Layout(settings.CLUSTER_FOLDER).cluster_status, cluster_status_to_json(agent))
     live = scenes.service()
     rollout = scenes.rollout(live)
+    scenes.model_pool("pooled")
     alias_set(model="digits", name="champion", number=1, now=live.created_at, actor="test")
     settings.IMPORT_FROM = parse_prefixes(["https://models.example.com"])
     coming = import_request(
@@ -150,7 +151,7 @@ def test_made_up_requests_get_answers_of_the_documented_form(case: Any, server: 
 def test_requests_for_what_is_there_get_answers_of_the_documented_form(
     case: Any, server: str, there: dict[str, Any]
 ) -> None:
-    special = {"policies": "careful", "clusters": "local"}.get(case.path.split("/")[3])
+    special = {"policies": "careful", "clusters": "local", "model-pools": "warm"}.get(case.path.split("/")[3])
     names = {**there["names"], **({"name": special} if special else {})}
     case.path_parameters = {name: names[name] for name in case.path_parameters or {}}
     ask(case, server, there)

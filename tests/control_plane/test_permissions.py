@@ -74,6 +74,9 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /secrets/{namespace}/{name}": (OWNER, VIEWER),
     "PATCH /secrets/{namespace}/{name}": (OWNER, DEPLOYER),
     "DELETE /secrets/{namespace}/{name}": (OWNER, ADMIN),
+    "GET /model-pools": (ANY, VIEWER),
+    "GET /model-pools/{namespace}/{name}": (OWNER, VIEWER),
+    "GET /model-pools/{namespace}/{name}/services": (OWNER, VIEWER),
     "GET /models": (ANY, VIEWER),
     "POST /models": (OWNER, DEPLOYER),
     "GET /models/{name}": (OWNER, VIEWER),
@@ -235,6 +238,16 @@ NAMES = {
 }
 
 
+NAMES_OF = {
+    "policies": "careful",
+    "clusters": "local",
+    "keys": "ci",
+    "issuers": "corp",
+    "secrets": "hub",
+    "model-pools": "warm",
+}
+
+
 def operations() -> Iterator[str]:
     """Yield `GET /models/{name}` for every operation of the document, the document's own address left out."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
@@ -277,6 +290,7 @@ def _everything(now: datetime) -> dict[str, int]:
     upgrade = FleetUpgrade.objects.create(percent=25, at_once=5, created_at=now, created_by="test")
     tuning = scenes.tuning()
     build, trial = scenes.build(), scenes.trial()
+    scenes.model_pool()
     scenes.access_key(team="red")
     scenes.issuer()
     secret_create(namespace="default", name="hub", values={"token": "t"}, actor="test", now=now)
@@ -305,9 +319,7 @@ def address(ids: dict[str, int], settings: Settings) -> Callable[[str], str]:
     def make(operation: str) -> str:
         path = operation.split(" ")[1]
         of = path.split("/")[1]
-        name = {"policies": "careful", "clusters": "local", "keys": "ci", "issuers": "corp", "secrets": "hub"}.get(
-            of, "default" if "/namespaces/" in path else "digits"
-        )
+        name = NAMES_OF.get(of, "default" if "/namespaces/" in path else "digits")
         token_id = ApiToken.objects.order_by("-id").values_list("pk", flat=True).first() or 0
         return "/api/v1" + path.format(**NAMES, **ids, name=name, token_id=token_id)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from integrations.clusters.base import JobResult, ObservedReplica, ReplicaPhase
+from integrations.clusters.base import JobResult, ObservedReplica, ObservedRevision, ReplicaPhase
 from integrations.clusters.local.documents import cluster_status_from_json, observed_from_json, order_from_json
 from integrations.clusters.local.files import DESIRED_SCHEMA, OBSERVED_SCHEMA, STATUS_SCHEMA, read_json
 from integrations.metrics.counters import replica_sample
@@ -52,7 +52,9 @@ def test_what_a_runtime_says_of_a_model_is_understood(release: Path) -> None:
 @every_release
 def test_a_runtimes_counters_are_understood(release: Path) -> None:
     replica = ObservedReplica("digits-00001-0", ReplicaPhase.READY)
-    sample = replica_sample("digits-00001", replica, (release / "metrics.txt").read_text(), "digits")
+    sample = replica_sample(
+        ObservedRevision("digits-00001", 100), replica, (release / "metrics.txt").read_text(), "digits"
+    )
     assert (sample.requests, sample.client_errors, sample.server_errors) == (1, 0, 0)
     assert sum(sample.latency_counts) == 1
     assert [(batch.size, batch.rows) for batch in sample.batches] == [(1, 1)]

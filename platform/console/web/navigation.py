@@ -9,7 +9,7 @@ from accounts.auth.access import administered, is_administrator
 from accounts.domain.scopes import Scope
 from accounts.models import ApiToken
 
-_ALSO = {"Models": ("/deploy/", "/storage/"), "Platform": ("/policies/",)}
+_ALSO = {"Services": ("/pools/",), "Models": ("/deploy/", "/storage/"), "Platform": ("/policies/",)}
 """Pages that belong to a link's and are not below its address."""
 
 

@@ -350,6 +350,13 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
         help_text="Image of a custom predictor, which the model version represents; empty for a model."
     )
     protocol = serializers.CharField(help_text="Protocol of a custom predictor, v1 or v2; empty for a model.")
+    pool = serializers.CharField(
+        help_text="Model pool whose replicas serve it, `namespace/name`; empty where it has its own."
+    )
+    pool_memory_bytes = serializers.IntegerField(
+        allow_null=True,
+        help_text="Of a model pool, memory that the models of a replica may take, in bytes; null for a service.",
+    )
     template_changes = serializers.CharField(
         help_text="Differences between the revision's pinned pod template and that of a new revision; empty if none."
     )

@@ -150,6 +150,9 @@ class Revision(models.Model):
         replicas: the desired number while it runs; where minReplicas and maxReplicas differ, by its load.
         custom: the container of a custom predictor, as `spec.predictor` of a service file has it; empty for a model.
             The model version then represents its image (`registry.services.images`).
+        model_pool: what a model pool has in place of a model (`service_file.pools.model_pool_json`); empty for what
+            serves by itself. The model version then stands for the pool, and has no files.
+        pool: `namespace/name` of the pool whose replicas serve its model; empty where it has its own.
         transformer: the container in front of its predictor, as in a service file; empty without one.
         transformer_replicas: the least number of those; a cluster's autoscaler may add more.
         explainer, explainer_replicas: the same of the container for explain requests.
@@ -197,6 +200,8 @@ class Revision(models.Model):
     replicas = models.PositiveIntegerField()
     load = models.JSONField(default=dict)
     custom = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
+    model_pool = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
+    pool = models.CharField(max_length=127, blank=True, default="", db_default="")
     transformer = models.JSONField(default=dict)
     transformer_replicas = models.PositiveIntegerField(default=0, db_default=0)
     explainer = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
@@ -218,6 +223,7 @@ class Revision(models.Model):
             models.Index(
                 fields=["service"], condition=Q(stopped_at=None) & ~Q(template_changes=""), name="revision_outdated"
             ),
+            models.Index(fields=["pool"], condition=Q(stopped_at=None) & ~Q(pool=""), name="revision_in_pool"),
         ]
 
     def __str__(self) -> str:

@@ -58,10 +58,10 @@ def summary(seen: Observed) -> dict[str, dict[str, object]]:
             "ready": revision.ready_replicas,
             "restarts": sum(replica.restarts for replica in revision.replicas),
             "restart_numbers": [replica.restart_number for replica in revision.replicas],
-            "metrics_urls": [replica.metrics_url for replica in revision.replicas if replica.metrics_url],
+            "metrics_urls": [replica.metrics_url for replica in revision.own_replicas if replica.metrics_url],
             "message": revision.message or next((r.message for r in revision.replicas if r.message), ""),
             "is_failing": is_failing(revision),
-            "replicas": [_replica(replica) for replica in revision.replicas],
+            "replicas": [_replica(replica) for replica in revision.own_replicas],
         }
         for revision in seen.revisions
     }

@@ -36,7 +36,16 @@ def storage_uri_of(document: object) -> str:
 
 def has_container(document: object) -> bool:
     """Return whether an unchecked service file has a custom predictor."""
-    for name in ("spec", "predictor", "containers"):
+    return _has(document, "containers")
+
+
+def adds_version(document: object) -> bool:
+    """Return whether an unchecked service file has a custom predictor or a model pool, which is a version, too."""
+    return _has(document, "containers") or _has(document, "modelPool")
+
+
+def _has(document: object, field: str) -> bool:
+    for name in ("spec", "predictor", field):
         document = document.get(name) if isinstance(document, Mapping) else None
     return bool(document)
 
@@ -63,8 +72,8 @@ def check_team_of_model(model: str, namespace: str) -> None:
         raise NotFound(f"there is no model {model!r} that team {team} of namespace {namespace} may use")
 
 
-def require_model_import(token: ApiToken, uri: str, namespace: str, name: str, *, is_image: bool = False) -> None:
-    """Raise NotFound or NotPermitted where an import, or an image, would add a version to another team's model."""
+def require_model_import(token: ApiToken, uri: str, namespace: str, name: str, *, adds_version: bool = False) -> None:
+    """Raise NotFound or NotPermitted where an import, image or pool would add a version to another team's model."""
     model = imported_model(namespace, name)
-    if ("://" in uri or is_image) and is_somebodys_model(name=model):
+    if ("://" in uri or adds_version) and is_somebodys_model(name=model):
         require(token, Scope.WRITE, Place.model(model))

@@ -103,6 +103,8 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         egress=mapping.egress_of(revision),
         image="" if recorded.custom is None else recorded.custom.image,
         protocol="" if recorded.custom is None else recorded.custom.protocol.value,
+        pool=revision.pool,
+        pool_memory_bytes=None if recorded.model_pool is None else recorded.model_pool.memory_budget_bytes,
         template_changes=revision.template_changes if revision.stopped_at is None else "",
     )
 

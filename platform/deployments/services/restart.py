@@ -7,6 +7,7 @@ from django.db import transaction
 from accounts.services import audit_record
 from common.errors import Conflict
 from deployments.domain.service_file import file_stopped
+from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import changing
@@ -24,7 +25,7 @@ def service_restart(*, namespace: str, name: str, actor: str, now: datetime) -> 
 
     Raises:
         NotFound: no such service.
-        Conflict: it is being deleted, or is stopped.
+        Conflict: it is being deleted, is stopped, or is in a model pool.
     """
     found = service_named(namespace, name)
     with changing(found.pk, now=now) as change:
@@ -33,6 +34,8 @@ def service_restart(*, namespace: str, name: str, actor: str, now: datetime) -> 
             raise Conflict(f"service {service} is being deleted, so its replicas are not restarted")
         if service.stopped:
             raise Conflict(f"service {service} is stopped, so there are no replicas to restart; resume it")
+        if (stable := change.revision(Role.STABLE)) is not None and stable.pool:
+            raise Conflict(f"service {service} has no replicas of its own; restart its model pool {stable.pool}")
         service.restart_number += 1
         change.event(Kind.SERVICE_RESTARTED, f"{actor} has the replicas of {service} restarted, one after the other")
         audit_record(

@@ -19,6 +19,7 @@ from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.reconcile import hints
 from deployments.reconcile.service_change import Change, changing
 from deployments.services.ownership import check_owner
+from deployments.services.revisions.model_pools import check_deletable
 from deployments.services.revisions.revision_change import give_up, turn_to
 from events.domain.kinds import Kind
 from integrations.clusters.base import Resources
@@ -40,13 +41,14 @@ def service_delete(*, namespace: str, name: str, actor: str, now: datetime, by: 
 
     Raises:
         NotFound: no such service.
-        Conflict: it follows an object other than `by`.
+        Conflict: it follows an object other than `by`, or is a model pool with services in it.
     """
     service = service_named(namespace, name)
     with changing(service.pk, now=now) as change:
         if change.service.deleting_at is not None:
             return
         check_owner(change.service, by)
+        check_deletable(change.service)
         give_up(change, "the deletion of the service")
         change.service.deleting_at = now
         change.service.phase, change.service.reason = ServicePhase.DELETING, f"{actor} deletes it; its replicas drain"

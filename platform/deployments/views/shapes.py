@@ -266,6 +266,8 @@ class RevisionView:
         egress: whether its model may open connections to the network.
         template_changes: how its pinned pod template differs from that of a new revision; empty where it does not.
         image, protocol: of a custom predictor, whose model version represents the image; empty for a model.
+        pool: the model pool whose replicas serve it; empty where it has its own.
+        pool_memory_bytes: of a model pool, the memory that the models of a replica may take; None for a service.
     """
 
     name: str
@@ -294,6 +296,8 @@ class RevisionView:
     template_changes: str = ""
     image: str = ""
     protocol: str = ""
+    pool: str = ""
+    pool_memory_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,12 @@ def _names(value: object) -> str:
     return "; ".join(f"{name} {', '.join(map(str, part))}" for name, part in zip(value, parts, strict=True)) or "-"
 
 
+def _pool(row: Mapping[str, Any]) -> str:
+    """Return the pool whose replicas serve the live revision; a dash where it has its own."""
+    live = next((each for each in row["revisions"] if each["name"] == row["stable_revision"]), {})
+    return live.get("pool") or "-"
+
+
 def _image(row: Mapping[str, Any]) -> str:
     """Return the image and protocol of the live custom predictor; a dash for a model."""
     live: Mapping[str, Any] = next(
@@ -58,6 +64,7 @@ def _image(row: Mapping[str, Any]) -> str:
 _FACTS: render.Columns = {
     **_COLUMNS,
     "image": _image,
+    "model pool": _pool,
     "policy": "policy",
     "access": lambda row: _names(row.get("access")),
     "limits": lambda row: _names(row.get("limits")),

@@ -111,6 +111,8 @@ def _by_file(cluster: Cluster, document: object) -> _Asked:
         raise InvalidInput(
             "file has a custom predictor, whose GPU is named by itself; name a service of it", field="file"
         )
+    if spec.model_pool is not None or spec.pool:
+        raise InvalidInput("file has a model pool, whose replicas run on CPUs; name a service with a GPU", field="file")
     if spec.is_imported:
         raise InvalidInput("file names a model that is no version yet; let it name models:/NAME/VERSION", field="file")
     named = InferenceService.objects.filter(namespace=spec.namespace, name=spec.name)

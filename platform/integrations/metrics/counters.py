@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from common.errors import Unavailable
 from common.places import waiting
-from integrations.clusters.base import BatchTime, Observed, ObservedReplica, ReplicaPhase, Sample
+from integrations.clusters.base import BatchTime, Observed, ObservedReplica, ObservedRevision, ReplicaPhase, Sample
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.metrics import pages
 
@@ -30,6 +30,13 @@ _GRPC_CLIENT_ERRORS = frozenset({1, 3, 5, 6, 7, 8, 9, 10, 11, 16})
 _GRPC_STATUS = re.compile(r"envoy_cluster_grpc_ModelInfer_(\d+)$")
 _HISTOGRAM = "fairlead_inference_request_duration_us_bucket"
 _OF_REQUESTS = frozenset({"nv_inference_request_success", "nv_inference_request_failure", _HISTOGRAM})
+_STARTED = "process_start_time_seconds"
+_OF_POOL = (
+    "nv_inference_request_success",
+    "nv_inference_request_failure",
+    "nv_inference_queue_duration_us",
+    "fairlead_inflight_requests",
+)
 _AT_ONCE = 8
 
 PageOf = Callable[[str, ObservedReplica], str]
@@ -52,10 +59,7 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
     """
     names = {revision.name for revision in observed.revisions if revision.gateway_since is not None}
     replicas = [
-        (revision.name, replica)
-        for revision in observed.revisions
-        for replica in revision.replicas
-        if replica.metrics_url
+        (revision, replica) for revision in observed.revisions for replica in revision.replicas if replica.metrics_url
     ]
     pool = _readers()
     asked = [pool.submit(page_of, observed.namespace, replica) for _, replica in replicas]
@@ -158,11 +162,12 @@ class _GatewayCounters:
             self.grpc_server_errors += value if code and code not in _GRPC_CLIENT_ERRORS else 0
 
 
-def replica_sample(revision: str, replica: ObservedReplica, page: str, model: str) -> Sample:
+def replica_sample(revision: ObservedRevision, replica: ObservedReplica, page: str, model: str) -> Sample:
     """Return a runtime's sample from its Prometheus page.
 
     Requests are those of the model that clients name; queued and running requests are summed over all models, of which
-    the others are the steps of an ensemble.
+    the others are the steps of an ensemble. A pool's page has many models: of a revision in it the rows of its version
+    count, of the pool itself those of all, without latencies.
 
     Raises:
         Unavailable: the page does not say when the process started.
@@ -172,9 +177,9 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str, model: st
     cumulative: dict[float, int] = defaultdict(int)
     batch_rows: dict[int, int] = defaultdict(int)
     batch_us: dict[int, int] = defaultdict(int)
-    for name, labels, value in _rows_of(page, model):
+    for name, labels, value in _rows_of(page, model, revision):
         match name:
-            case "process_start_time_seconds":
+            case _ if name == _STARTED:
                 started_at = value
             case "nv_inference_request_success":
                 success += round(value)
@@ -200,7 +205,7 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str, model: st
     counts = [cumulative[edge] - (cumulative[edges[index - 1]] if index else 0) for index, edge in enumerate(edges)]
     return Sample(
         source=replica.name,
-        revision=revision,
+        revision=revision.name,
         started_at=started_at,
         requests=success + client_errors + server_errors,
         client_errors=client_errors,
@@ -214,11 +219,23 @@ def replica_sample(revision: str, replica: ObservedReplica, page: str, model: st
     )
 
 
-def _rows_of(page: str, model: str) -> Iterable[Row]:
-    """Yield the rows of a runtime's page, without request metrics of models other than `model`."""
-    for name, labels, value in _rows(page):
-        if name not in _OF_REQUESTS or labels.get("model") == model:
-            yield name, labels, value
+def _rows_of(page: str, model: str, revision: ObservedRevision) -> Iterable[Row]:
+    """Yield the rows of a runtime's page, without request metrics of models other than the revision's."""
+    if revision.pooled_as:
+        pooled, _, version = revision.pooled_as.rpartition("@")
+        mine = f'model="{pooled}",version="{version}"'
+        yield from _rows(_lines(page, lambda line: mine in line or line.startswith(_STARTED)))
+    elif revision.is_pool:
+        yield from _rows(_lines(page, lambda line: line.startswith((_STARTED, *_OF_POOL))))
+    else:
+        for name, labels, value in _rows(page):
+            if name not in _OF_REQUESTS or labels.get("model") == model:
+                yield name, labels, value
+
+
+def _lines(page: str, is_needed: Callable[[str], bool]) -> str:
+    """Return some lines of a page: parsing all those of a pool would take most of a turn."""
+    return "\n".join((*filter(is_needed, page.splitlines()), ""))
 
 
 def _gateway_filter(namespace: str, revisions: Iterable[str]) -> str:

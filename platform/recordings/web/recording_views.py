@@ -36,7 +36,7 @@ from recordings.services.replays import replay_start
 from recordings.web.recording_form import recording_order, replay_terms_said
 from recordings.web.recording_pages import recording_page, replay_page, request_log
 from registry.domain.version_lifecycle import Status
-from registry.models import IMAGE_PLATFORM
+from registry.models import WITHOUT_FILES
 from registry.selectors import version_list
 
 _SHOWN = 20
@@ -159,7 +159,7 @@ def _versions(service: InferenceService) -> list[dict[str, Any]]:
     ready = (
         version_list(model=live.model.name)
         .filter(status=Status.READY)
-        .exclude(platform=IMAGE_PLATFORM)
+        .exclude(platform__in=WITHOUT_FILES)
         .order_by("-number")
     )
     numbers = ready.values_list("number", flat=True)[:_VERSIONS_SHOWN]

@@ -116,6 +116,19 @@ SERVICES: tuple[dict[str, Any], ...] = (
         },
     },
     {
+        "predictor": {
+            "minReplicas": 2,
+            "modelPool": {
+                "memoryBudget": "512Mi",
+                "sharedWith": ["vision", "*"],
+                "resources": {"requests": _REQUESTS, "limits": {"cpu": 2}},
+            },
+        },
+    },
+    {
+        "predictor": {"pool": "warm", "model": {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}},
+    },
+    {
         "predictor": {"model": {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}},
         "placement": {"replicas": "spread"},
         "access": "public",

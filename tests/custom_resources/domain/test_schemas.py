@@ -113,5 +113,5 @@ def test_a_schema_has_the_fields_that_the_parser_takes(
     assert set(open_places(schema)) == ACCEPTED[kind]
     described = dict(fields(schema))
     of_open = {path for path in taken if any(path.startswith(each) for each in ACCEPTED[kind])}
-    of_maps = {"predictor.model.resources.limits", "predictor.containers[].resources.limits"}
+    of_maps = {f"predictor.{each}.resources.limits" for each in ("model", "containers[]", "modelPool")}
     assert {path: names for path, names in taken.items() if path not in of_open | of_maps} == described

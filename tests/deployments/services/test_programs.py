@@ -63,7 +63,7 @@ def test_each_release_is_a_version_and_a_rollout_leads_to_it_and_back(ready: Pla
     version = ModelVersion.objects.get(number=2)
     record = stored()["image"]
     assert record == f"sentiment-2@{version.digest}"
-    assert (version.description, version.is_image) == (f"Program {record}", True)
+    assert (version.description, version.has_files) == (f"Program {record}", False)
     desired = ready.cluster.desired["default", "digits"]
     custom = next(each.custom for each in desired.revisions if each.name == "digits-00002")
     assert custom is not None

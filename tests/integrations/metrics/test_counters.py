@@ -57,7 +57,7 @@ fairlead_inference_request_duration_us_bucket{model="b",version="1",le="50"} 0
 fairlead_inference_request_duration_us_bucket{model="b",version="1",le="100"} 2
 fairlead_inference_request_duration_us_bucket{model="b",version="1",le="+Inf"} 2
 """
-    assert replica_sample("digits-00001", REPLICA, page, "a") == Sample(
+    assert replica_sample(ObservedRevision("digits-00001", 100), REPLICA, page, "a") == Sample(
         source="digits-00001-0",
         revision="digits-00001",
         started_at=1700000000.25,
@@ -74,7 +74,7 @@ fairlead_inference_request_duration_us_bucket{model="b",version="1",le="+Inf"} 2
 
 def test_replica_without_a_start_time_is_refused():
     with pytest.raises(Unavailable, match="process_start_time_seconds"):
-        replica_sample("digits-00001", REPLICA, "nv_inference_count 1\n", "digits")
+        replica_sample(ObservedRevision("digits-00001", 100), REPLICA, "nv_inference_count 1\n", "digits")
 
 
 def page(started_at: str, *, names: tuple[str, ...] = ("digits-00001", "digits-00002")) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from integrations.clusters.base import ObservedReplica, ReplicaPhase
+from integrations.clusters.base import ObservedReplica, ObservedRevision, ReplicaPhase
 from integrations.metrics import counters
 from tests.serving_runtime._support.processes import START_S
 
@@ -89,7 +89,7 @@ def test_it_serves_until_it_is_terminated_and_the_control_plane_reads_its_metric
         assert ask(found["metrics"], "/")[0] == 404
         _, _, page = ask(found["metrics"], "/metrics")
         replica = ObservedReplica("digits-00001-a", ReplicaPhase.READY, metrics_url="http://unused")
-        sample = counters.replica_sample("digits-00001", replica, page, "digits")
+        sample = counters.replica_sample(ObservedRevision("digits-00001", 100), replica, page, "digits")
         assert (sample.requests, sample.client_errors, sample.server_errors, sample.in_flight) == (3, 1, 1, 0)
         assert sum(sample.latency_counts) == 1
         assert sample.started_at == pytest.approx(time.time(), abs=START_S)

@@ -18,6 +18,7 @@ from deployments.domain.service_file.model import CONFIG, EGRESS, PATCHES, STORA
 from deployments.domain.service_file.objectives import Objectives, objectives_json, stored_objectives
 from deployments.domain.service_file.placement import placement_json, stored_placement
 from deployments.domain.service_file.pods import pod_json, stored_pod
+from deployments.domain.service_file.pools import MODEL_POOL, POOL, ModelPool, model_pool_json, stored_model_pool
 from deployments.domain.service_file.predictor import CustomPredictor, custom_json, stored_custom
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
 from deployments.domain.service_file.values import PlacementPreference, RevisionContent, ServiceSpec, content_of
@@ -26,12 +27,15 @@ from deployments.domain.service_file.variables import secret_env_json, stored_se
 __all__ = [
     "CONFIG",
     "EGRESS",
+    "MODEL_POOL",
     "PATCHES",
+    "POOL",
     "PUBLIC",
     "STORAGE_URI",
     "AccessPolicy",
     "Companion",
     "CustomPredictor",
+    "ModelPool",
     "Objectives",
     "PlacementPreference",
     "RevisionContent",
@@ -51,6 +55,7 @@ __all__ = [
     "left_out",
     "limits_json",
     "logger_json",
+    "model_pool_json",
     "objectives_json",
     "parse_patches",
     "parse_service",
@@ -67,6 +72,7 @@ __all__ = [
     "stored_custom",
     "stored_limits",
     "stored_logger",
+    "stored_model_pool",
     "stored_objectives",
     "stored_patches",
     "stored_placement",

@@ -7,6 +7,7 @@ from deployments.domain.service_file import access
 from deployments.domain.service_file.companion import Companion, container_field
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.pods import pod_field_of
+from deployments.domain.service_file.pools import MODEL_POOL, POOL
 from deployments.domain.service_file.predictor import CONTAINER, CustomPredictor
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
 from integrations.clusters.base import DriftPolicy
@@ -34,6 +35,12 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             field=f"{access.FIELD}.subjects",
         )
     _refuse_container(kind, spec)
+    if kind != LOCAL and (spec.model_pool is not None or spec.pool):
+        field = POOL if spec.pool else MODEL_POOL
+        raise InvalidInput(
+            f"{field} is for services on the local cluster: model pools do not run on Kubernetes yet; leave it out",
+            field=field,
+        )
     if kind == LOCAL and spec.patches:
         raise InvalidInput(
             "spec.patches are for services on Kubernetes: the local cluster has no objects to patch; leave them out",

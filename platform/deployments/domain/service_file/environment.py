@@ -45,7 +45,7 @@ def named_secrets(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the references to secrets of an applied service file, without parsing the rest of it."""
     spec = document["spec"]
     predictor = spec["predictor"]
-    served = [predictor["containers"][0] if predictor.get("containers") else predictor["model"]]
+    served = [predictor["containers"][0] if predictor.get("containers") else predictor.get("model", {})]
     served += [spec[kind]["containers"][0] for kind in CompanionKind if spec.get(kind)]
     entries = (each for container in served for each in container.get("env") or ())
     return [each["valueFrom"]["secretKeyRef"] for each in entries if each.get("valueFrom")]

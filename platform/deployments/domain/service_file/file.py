@@ -19,6 +19,7 @@ from deployments.domain.service_file.model import check_storage_uri, parse_confi
 from deployments.domain.service_file.objectives import parse_objectives
 from deployments.domain.service_file.placement import parse_placement
 from deployments.domain.service_file.pods import check_cpu_limit, parse_pod
+from deployments.domain.service_file.pools import parse_model_pool, parse_pool, pool_of
 from deployments.domain.service_file.predictor import (
     check_resources,
     check_variables,
@@ -68,15 +69,23 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
     found_namespace = _agreed(metadata, "namespace", namespace, default="default", check=check_dns_label)
     spec = document.document("spec")
     predictor = spec.document("predictor")
-    container = container_of(predictor)
-    model = predictor.document("model") if container is None else container
+    container, pool = container_of(predictor), pool_of(predictor)
+    model = container or pool or predictor.document("model")
     rollout = spec.optional("rollout")
-    scaling = parse_scaling(predictor)
     resources = document.attempt(Resources(), parse_resources, model)
     pod = parse_pod(predictor, model)
     check_cpu_limit(model, pod, resources)
-    env, secret_env = parse_env(model)
-    served = _of_model(predictor, model) if container is None else _of_container(predictor, container)
+    env, secret_env = parse_env(model) if pool is None else ({}, {})
+    if pool is not None:
+        served = _of_pool(spec, pool, resources)
+    else:
+        served = _of_model(predictor, model) if container is None else _of_container(predictor, container)
+    if predictor.raw("pool", None) is not None:
+        served["pool"], scaling = parse_pool(
+            spec, predictor, model, found_namespace, is_model=container is None and pool is None
+        )
+    else:
+        scaling = parse_scaling(predictor)
     if container is not None:
         check_resources(container, resources)
         check_variables(container, {**env, **secret_env})
@@ -123,6 +132,17 @@ def _of_model(predictor: Document, model: Document) -> dict[str, Any]:
         "storage_uri": model.text("storageUri", check=check_storage_uri),
         "egress": parse_egress(model),
         "model_config": with_batcher(predictor, parse_config(model)),
+    }
+
+
+def _of_pool(spec: Document, pool: Document, resources: Resources) -> dict[str, Any]:
+    """Return what a model pool has in place of that."""
+    return {
+        "model_format": "",
+        "storage_uri": "",
+        "egress": None,
+        "model_config": {},
+        "model_pool": parse_model_pool(spec, pool, resources),
     }
 
 

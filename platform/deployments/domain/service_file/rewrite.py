@@ -34,10 +34,9 @@ def file_saying(document: Mapping[str, Any], spec: ServiceSpec, content: Revisio
     changed = copy.deepcopy(dict(document))
     predictor = changed["spec"]["predictor"]
     model = _put_served(predictor, spec, content)
-    if content.custom is None and content.storage_uri is not None:
+    if content.custom is None and content.model_pool is None and content.storage_uri is not None:
         model["storageUri"] = content.storage_uri
-    if content.scaling != spec.scaling:
-        put_scaling(predictor, content.scaling)
+    _put_pool(predictor, spec, content)
     if (dict(content.env), dict(content.secret_env)) != (dict(spec.env), dict(spec.secret_env)):
         model["env"] = env_json(content.env, content.secret_env)
     if content.egress != spec.egress:
@@ -76,6 +75,11 @@ def _explainer(said: ServiceSpec | RevisionContent) -> dict[str, Any]:
 
 def _put_served(predictor: dict[str, Any], spec: ServiceSpec, content: RevisionContent) -> dict[str, Any]:
     """Write what answers requests into `spec.predictor`, and return its model, or its container."""
+    if content.model_pool is not None:  # a pool stays one
+        pool: dict[str, Any] = predictor["modelPool"]
+        if content.model_pool.memory_budget_bytes != getattr(spec.model_pool, "memory_budget_bytes", None):
+            pool["memoryBudget"] = str(content.model_pool.memory_budget_bytes)
+        return pool
     if content.custom == spec.custom:
         same: dict[str, Any] = predictor["model"] if spec.custom is None else predictor["containers"][0]
         return same
@@ -91,6 +95,17 @@ def _put_served(predictor: dict[str, Any], spec: ServiceSpec, content: RevisionC
     container: dict[str, Any] = {**said["containers"][0], **kept}
     predictor.update({**said, **egress, "containers": [container]})
     return container
+
+
+def _put_pool(predictor: dict[str, Any], spec: ServiceSpec, content: RevisionContent) -> None:
+    """Write the pool of a service, or the scaling of its own replicas, into `spec.predictor`."""
+    if content.pool != spec.pool:
+        predictor.pop("pool", None)
+    if content.pool:
+        put_scaling(predictor, None)
+        predictor["pool"] = content.pool if content.pool != spec.pool else predictor["pool"]
+    elif content.scaling != spec.scaling or spec.pool:
+        put_scaling(predictor, content.scaling)
 
 
 def _put_pod(predictor: dict[str, Any], model: dict[str, Any], pod: PodFields) -> None:

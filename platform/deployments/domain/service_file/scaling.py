@@ -111,21 +111,25 @@ def parse_scaling(predictor: Document) -> Scaling:
     )
 
 
-def put_scaling(predictor: dict[str, Any], scaling: Scaling) -> None:
-    """Write `scaling` into a service file's `spec.predictor`."""
-    fields = {
-        "minReplicas": scaling.min_replicas,
-        "maxReplicas": scaling.max_replicas,
-        "scaleMetric": None if scaling.metric is None else str(scaling.metric),
-        "scaleTarget": scaling.target,
-        "containerConcurrency": scaling.container_concurrency or None,
-    }
+def put_scaling(predictor: dict[str, Any], scaling: Scaling | None) -> None:
+    """Write `scaling` into a service file's `spec.predictor`; None removes it."""
+    fields: dict[str, Any] = dict.fromkeys(
+        ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget", "containerConcurrency")
+    )
+    if scaling is not None:
+        fields = {
+            "minReplicas": scaling.min_replicas,
+            "maxReplicas": scaling.max_replicas,
+            "scaleMetric": None if scaling.metric is None else str(scaling.metric),
+            "scaleTarget": scaling.target,
+            "containerConcurrency": scaling.container_concurrency or None,
+        }
     for name, value in fields.items():
         if value is None:
             predictor.pop(name, None)
         else:
             predictor[name] = value
-    put_behavior(predictor, scaling.behavior)
+    put_behavior(predictor, Behavior() if scaling is None else scaling.behavior)
 
 
 def _metric(predictor: Document) -> str | None:

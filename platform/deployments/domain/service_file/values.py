@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from deployments.domain.service_file.access import AccessPolicy
 from deployments.domain.service_file.companion import Companion
 from deployments.domain.service_file.objectives import Objectives
+from deployments.domain.service_file.pools import ModelPool
 from deployments.domain.service_file.predictor import CustomPredictor
 from deployments.domain.service_file.scaling import Scaling
 from integrations.clusters.base import (
@@ -54,7 +55,7 @@ class ServiceSpec:
         limits: of its requests; None where the file does not say, which keeps them as they are.
         objectives: its service level objectives; None for none.
         storage_uri: `models:/NAME/VERSION`, `models:/NAME@ALIAS`, or in its normal form the URI of files elsewhere;
-            empty for a custom predictor.
+            empty for a custom predictor and for a model pool.
         custom: the container in place of a model, whose `env` and `resources` are the spec's; None for a model.
         model_config: fields of a Triton ModelConfig laid over the model's own.
         secret_env: variables whose values are in secrets.
@@ -71,6 +72,8 @@ class ServiceSpec:
         model_format: the file's name of the model's format, as in KServe.
         stopped: it does not run until resumed.
         pod: fields of the predictor's pods on Kubernetes.
+        model_pool: what it is in place of a model; None for what serves by itself.
+        pool: `namespace/name` of the model pool whose replicas serve its model; empty where it has its own.
     """
 
     namespace: str
@@ -101,6 +104,8 @@ class ServiceSpec:
     limits: Limits | None = None
     objectives: Objectives | None = None
     pod: PodFields = field(default_factory=PodFields)
+    model_pool: ModelPool | None = None
+    pool: str = ""
 
     @property
     def companions(self) -> Mapping[CompanionKind, Companion]:
@@ -138,6 +143,8 @@ class RevisionContent:
     placement: PlacementPreference
     egress: bool | None
     pod: PodFields
+    model_pool: ModelPool | None = None
+    pool: str = ""
 
 
 def content_of(spec: ServiceSpec) -> RevisionContent:
@@ -158,4 +165,6 @@ def content_of(spec: ServiceSpec) -> RevisionContent:
         placement=spec.placement,
         egress=spec.egress,
         pod=spec.pod,
+        model_pool=spec.model_pool,
+        pool=spec.pool,
     )

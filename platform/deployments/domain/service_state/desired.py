@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from deployments.domain.rollout.traffic_split import Portion
 from deployments.domain.service_file.companion import Companion
+from deployments.domain.service_file.pools import ModelPool
 from deployments.domain.service_file.predictor import CustomPredictor
 from deployments.domain.service_file.scaling import Scaling
 from integrations.clusters.base import (
@@ -56,7 +57,8 @@ class RevisionState:
         artifact_origin: where the model's files were imported from; empty where they were pushed.
         artifact_bytes: size of the model's files.
         custom: the container in place of a model; None for a model.
-        secret_env, is_code, egress, pod: as of `DesiredRevision`.
+        secret_env, is_code, egress, pod, pool: as of `DesiredRevision`.
+        model_pool: what it is in place of a model; None for what serves by itself.
         replicas: the desired number now, within `scaling`.
         transformer_replicas, explainer_replicas: the same of its transformers and explainers.
         retire_at: a retiring or failed revision runs on until then and until the gateway sends it nothing.
@@ -93,6 +95,8 @@ class RevisionState:
     served_until: datetime | None = None
     artifact_bytes: int = 0
     pod: PodFields = field(default_factory=PodFields)
+    model_pool: ModelPool | None = None
+    pool: str = ""
 
     @property
     def companions(self) -> Mapping[CompanionKind, Companion]:
@@ -292,6 +296,9 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 pod=revision.pod,
                 pod_templates=revision.pod_templates,
                 has_served=has_served(service, revision),
+                is_pool=revision.model_pool is not None,
+                pool_memory_bytes=0 if revision.model_pool is None else revision.model_pool.memory_budget_bytes,
+                pool=revision.pool,
             )
             for revision in service.revisions
             if revision.stopped_at is None

@@ -28,7 +28,8 @@ def scrape_targets(*, only: Q, control_plane: str, every_page_there: bool = Fals
     """
     rows = InferenceService.objects.filter(only)
     services = {service.pk: service for service in rows.only("namespace", "name", "observed")}
-    revisions = Revision.objects.filter(service__in=rows.values("pk"), stopped_at=None).only("name", "service_id")
+    running = Revision.objects.filter(service__in=rows.values("pk"), stopped_at=None)
+    revisions = running.filter(pool="").only("name", "service_id")  # a pool's replicas are listed once, as the pool's
     found = []
     for revision in revisions.order_by("service", "number"):
         service = services.get(revision.service_id)
@@ -61,7 +62,7 @@ def replica_metrics(*, service: InferenceService, replica: str, now: datetime) -
     """
     driver = driver_now(service.cluster, now)
     for revision in driver.observe(service.namespace, service.name).revisions:
-        for each in revision.replicas:
+        for each in revision.own_replicas:
             if each.name == replica and each.metrics_url:
                 return driver.metrics_page(service.namespace, each)
     raise NotFound(

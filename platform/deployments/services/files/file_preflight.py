@@ -8,7 +8,7 @@ from clusters.services.connection import driver_of
 from common.files.plans import Planned
 from deployments import services
 from deployments.models import InferenceService
-from deployments.selectors.permissions import has_container, require_model_import, require_model_use, storage_uri_of
+from deployments.selectors.permissions import adds_version, require_model_import, require_model_use, storage_uri_of
 from deployments.views.shapes import Plan
 
 
@@ -25,7 +25,7 @@ def service_planned(
     """
     uri = storage_uri_of(document)
     require_model_use(token, uri)
-    require_model_import(token, uri, namespace, name, is_image=has_container(document))
+    require_model_import(token, uri, namespace, name, adds_version=adds_version(document))
     return file_planned(document=document, namespace=namespace, name=name, **arguments)
 
 

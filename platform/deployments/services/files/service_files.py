@@ -42,6 +42,7 @@ from deployments.services.ownership import check_owner
 from deployments.services.revisions.custom_predictors import check_compares, version_of_image
 from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
+from deployments.services.revisions.model_pools import check_pool, cluster_asked, version_of_pool
 from deployments.services.revisions.revision_change import check_ready, turn_to
 from deployments.services.revisions.secret_env import check_secrets
 from deployments.services.rollout.contracts import accepted
@@ -191,13 +192,13 @@ def _read(
             "for what it changes start a rollout to the version",
             field="accept_contract_changes",
         )
-    is_registered = spec.custom is None and not spec.is_imported
+    is_registered = spec.custom is None and spec.model_pool is None and not spec.is_imported
     version = model_version_resolve(uri=spec.storage_uri) if is_registered else None
     if version is not None:
         check_ready(version)
         check_has_files(version)
         check_format(spec.model_format, version.platform, str(version))
-    cluster = cluster_chosen(spec.cluster, now=now)
+    cluster = cluster_chosen(cluster_asked(spec), now=now)
     return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress, default_access, by)
 
 
@@ -232,6 +233,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
         may_grant=applied.may_grant_egress,
     )
     _check_stays(service, spec.cluster)
+    check_pool(service, spec, earlier)
     is_to_import = must_import(service, earlier, spec)
     if applied.by is not None and service.owner_object != owner_json(applied.by):
         service.owner_object = owner_json(applied.by)
@@ -243,7 +245,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
         change.event(Kind.SERVICE_CHANGED, f"service {service} was changed by {actor}")
     _check_images(spec, earlier)
     check_digests(service, spec)
-    check_compares(spec.custom is not None, applied.policy)
+    check_compares(spec, applied.policy)
     if earlier is None or earlier.policy != spec.policy:
         check_demands(service, applied.policy)
     before = None if created else {"document": service.document}
@@ -311,7 +313,9 @@ def _check_images(spec: ServiceSpec, earlier: ServiceSpec | None) -> None:
 
 
 def _served(change: Change, applied: AppliedFile) -> ModelVersion | None:
-    """Return the version of a file: that of its image, the named one, or that imported from its URI once it is."""
+    """Return the version of a file: that of its image or pool, the named one, or the imported one once it is."""
+    if applied.spec.model_pool is not None:
+        return version_of_pool(change, applied.spec, actor=applied.actor)
     if applied.spec.custom is not None:
         return version_of_image(change, applied.spec, actor=applied.actor)
     service = change.service

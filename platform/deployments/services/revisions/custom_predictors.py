@@ -9,7 +9,7 @@ from deployments.domain.service_file.predictor import CONTAINER
 from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.reconcile.service_change import Change
 from deployments.services.files.model_owners import give_to_team_of_namespace
-from registry.models import ModelVersion
+from registry.models import POOL_PLATFORM, ModelVersion
 from registry.services.images import check_has_files, image_add, image_version
 
 
@@ -31,7 +31,10 @@ def version_of_image(change: Change, spec: ServiceSpec, *, actor: str) -> ModelV
 
 def check_serves(spec: ServiceSpec, version: ModelVersion) -> None:
     """Raise Conflict unless a revision of `spec` can run the version: a model's files, or its own image."""
-    if spec.custom is None:
+    if spec.model_pool is not None:
+        if version.platform != POOL_PLATFORM:
+            raise Conflict(f"service {spec.namespace}/{spec.name} is a model pool, which serves no version by itself")
+    elif spec.custom is None:
         check_has_files(version)
     elif version.digest != spec.custom.digest:
         its, other = ("workingDir", "folder") if spec.custom.working_dir else ("image", "image")
@@ -41,26 +44,27 @@ def check_serves(spec: ServiceSpec, version: ModelVersion) -> None:
         )
 
 
-def check_compares(custom: bool, policy: Policy | RolloutPolicy | None) -> None:
-    """Raise InvalidInput where a policy compares the outputs of a custom predictor.
-
-    Args:
-        custom: one of the revisions of the rollout is one.
-    """
-    if not custom or policy is None:
+def check_compares(spec: ServiceSpec, policy: Policy | RolloutPolicy | None, stable: Revision | None = None) -> None:
+    """Raise InvalidInput where a policy compares outputs that are not recorded: of custom predictors, and in pools."""
+    custom = spec.custom is not None or (stable is not None and bool(stable.custom))
+    pooled = bool(spec.pool) or (stable is not None and bool(stable.pool))
+    if not (custom or pooled) or policy is None:
         return
     found = stored_policy(policy.document) if isinstance(policy, RolloutPolicy) else policy
     compares = any(step.gate is not None and step.gate.comparison is not None for step in found.steps)
     if compares or (found.background is not None and found.background.comparison is not None):
+        what = " for a custom predictor: errors and latency are measured of every container"
+        who = "the runtime of models alone records"
+        if not custom:
+            what, who = ", or spec.predictor.pool", "replicas of model pools do not record"
         raise InvalidInput(
-            f"policy {found.name} compares outputs, which the runtime of models alone records; leave `comparison` out "
-            "for a custom predictor: errors and latency are measured of every container",
+            f"policy {found.name} compares outputs, which {who}; leave `comparison` out{what}",
             field="spec.rollout.policy",
         )
 
 
 def refuse_custom(service: InferenceService, revision: Revision | None, what: str) -> None:
-    """Raise Conflict where a service runs a custom predictor, of which `what` is impossible.
+    """Raise Conflict where a service runs a custom predictor or is or has a pool, of which `what` is impossible.
 
     Args:
         revision: the one in question; None without one.
@@ -69,4 +73,10 @@ def refuse_custom(service: InferenceService, revision: Revision | None, what: st
         raise Conflict(
             f"service {service} runs a custom predictor, whose container {what}; that is for models, which Fairlead's "
             "own runtime serves"
+        )
+    if revision is not None and (revision.pool or revision.model_pool):
+        pool = revision.pool or service
+        raise Conflict(
+            f"the replicas of model pool {pool} serve many models, and {what.replace('gives', 'give')}; that is for "
+            "services with replicas of their own"
         )

@@ -24,6 +24,7 @@ from deployments.domain.service_file import (
     companion_json,
     custom_json,
     logger_json,
+    model_pool_json,
     patches_json,
     placement_json,
     pod_json,
@@ -38,6 +39,7 @@ from deployments.services.revisions.custom_predictors import check_compares, che
 from deployments.services.revisions.demands import check_demands, check_rolled_out
 from deployments.services.revisions.egress import egress_after
 from deployments.services.revisions.gpu_assignment import placed
+from deployments.services.revisions.model_pools import check_pooled
 from deployments.services.rollout.contracts import contract_agreed, kept_from
 from events.domain.kinds import Kind
 from integrations.clusters.base import CompanionKind, PodFields
@@ -110,6 +112,7 @@ def turn_to(
     stable = change.revision(Role.STABLE)
     check_ready(version)
     check_serves(spec, version)
+    check_pooled(spec, version, None)
     if stable is None or change.service.live_at is None:
         if stable is None or not mapping.is_what(stable, spec, version.pk):
             check_agreed(version)
@@ -153,7 +156,8 @@ def begin(
     chosen = DIRECT if policy is None else stored_policy(policy.document)
     check_demands(change.service, None if policy is None else chosen)
     check_measurable(chosen, change.service.cluster)
-    check_compares(spec.custom is not None or bool(stable.custom), chosen)
+    check_compares(spec, chosen, stable)
+    check_pooled(spec, version, chosen)
     give_up(change, by)
     replicas = spec.scaling.within(stable.replicas)
     placement = placed(change.service, spec, version, replicas, in_place=not chosen.surge)
@@ -330,6 +334,8 @@ def _create_revision(
         created_by=actor,
         transformer=companion_json(spec.transformer, CompanionKind.TRANSFORMER),
         custom=custom_json(spec.custom),
+        model_pool=model_pool_json(spec.model_pool),
+        pool=spec.pool,
         transformer_replicas=0 if spec.transformer is None else spec.transformer.min_replicas,
         explainer=companion_json(spec.explainer, CompanionKind.EXPLAINER),
         explainer_replicas=0 if spec.explainer is None else spec.explainer.min_replicas,

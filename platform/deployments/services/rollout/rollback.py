@@ -15,6 +15,7 @@ from deployments.domain.service_file import (
     stored_companion,
     stored_custom,
     stored_logger,
+    stored_model_pool,
     stored_placement,
     stored_pod,
     stored_secret_env,
@@ -147,6 +148,8 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         custom=stored_custom(revision.custom),
         placement=stored_placement(revision.placement_wish),
         pod=stored_pod(revision.pod),
+        model_pool=stored_model_pool(revision.model_pool),
+        pool=revision.pool,
         egress=None if spec.egress is None else has_egress(revision, service.cluster),
     )
     service.document = file_saying(service.document, spec, content)

@@ -77,6 +77,8 @@ def rollout_begin(change: Change, *, version: str, policy: str | None, actor: st
     if chosen is None:
         raise InvalidInput(f"service {service} names no policy; say which one the rollout is to follow", field="policy")
     stable = _stable_of(change)
+    if stable.model_pool:
+        raise Conflict(f"{service} is a model pool and serves no version by itself; roll out one of its services")
     if spec_of(service).custom is not None:
         raise Conflict(
             f"service {service} runs the image of a custom predictor and no version of a model; apply its file with "

@@ -279,6 +279,7 @@ class DesiredRevision:
         autoscaling: None where the number of replicas does not follow the load.
         custom: None for a model.
         is_pool: its replicas answer for the models of a pool, which has the service's name, and for none of its own.
+        pool_memory_bytes: memory that the loaded models of a pool's replica may take; 0 is no limit.
         pool: `namespace/name` of the pool whose replicas answer for it; empty where it has replicas of its own.
         transformer: None where requests go to the predictor itself.
         explainer: None where explain requests go where the others do.
@@ -322,6 +323,7 @@ class DesiredRevision:
     pod: PodFields = field(default_factory=PodFields)
     custom: DesiredPredictor | None = None
     is_pool: bool = False
+    pool_memory_bytes: int = 0
     pool: str = ""
 
     @property

@@ -84,6 +84,9 @@ class ObservedRevision:
         message: why its share differs from the desired one, or why it cannot run; empty where all is as desired.
         gateway_since: Unix seconds at which the gateway's counters for this revision began; None while it has none.
         failure: why the cluster creates no replica of it; None where it does.
+        pooled_as: `namespace.service@version`, as which its pool's replicas count its requests; `replicas` are those
+            then. Empty where it has its own.
+        is_pool: its replicas answer for the services in the pool that it is of.
     """
 
     name: str
@@ -97,6 +100,13 @@ class ObservedRevision:
     transformer: ObservedCompanion | None = None
     failure: Failure | None = None
     explainer: ObservedCompanion | None = None
+    pooled_as: str = ""
+    is_pool: bool = False
+
+    @property
+    def own_replicas(self) -> tuple[ObservedReplica, ...]:
+        """Return its replicas, without a pool's, which serve other services, too."""
+        return () if self.pooled_as else self.replicas
 
     @property
     def companions(self) -> Mapping[CompanionKind, ObservedCompanion]:

@@ -174,7 +174,7 @@ class LocalDriver:
 
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
         """Return the last log lines of a replica's process."""
-        if all(replica != each.name for one in self.observe(namespace, service).revisions for each in one.replicas):
+        if all(replica != each.name for one in self.observe(namespace, service).revisions for each in one.own_replicas):
             raise NotFound(f"service {namespace}/{service} has no replica {replica[:100]!r} now")
         try:
             order = order_from_json(read_json(self._layout.desired_file(namespace, service), DESIRED_SCHEMA))

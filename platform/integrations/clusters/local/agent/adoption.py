@@ -136,7 +136,7 @@ class Earlier:
     def pooled(self, layout: Layout) -> dict[Key, Observed]:
         """Return the earlier agent's last status of each service that a running pool answers for."""
         pools = {"/".join(key) for key in self.services}
-        found = {}
+        found: dict[Key, Observed] = {}
         for path in layout.desired.glob("*.json") if pools else ():
             with suppress(OSError, BadFileError):
                 order = order_from_json(read_json(path, DESIRED_SCHEMA))

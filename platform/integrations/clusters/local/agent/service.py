@@ -288,12 +288,16 @@ class Service:
         names = [revision.name for revision in self.desired.revisions]
         names += [name for name in self._running if name not in names]
         revisions = []
+        of_pool = shares(self._claims())
         for name in names:
-            replicas = self._running[name].observed() if name in self._running else ()
+            running = self._running.get(name)
+            replicas = running.observed() if running is not None else ()
+            is_pool = running is not None and running.revision.is_pool  # which takes no requests by itself
+            routed_percent = routed[name].share_percent if name in routed else 0
             revisions.append(
                 ObservedRevision(
                     name=name,
-                    weight_percent=routed[name].share_percent if name in routed else 0,
+                    weight_percent=of_pool.get(name, 0) if is_pool else routed_percent,
                     replicas=replicas,
                     message=next(
                         (each.message for each in replicas if each.phase not in (_READY, ReplicaPhase.DRAINING)), ""
@@ -301,6 +305,8 @@ class Service:
                     gateway_since=since.get((self.namespace, name)),
                     mirror_percent=routed[name].mirror_percent if name in routed else 0,
                     match=routed[name].match if name in routed else (),
+                    pooled_as=running.key if isinstance(running, PooledRevision) else "",
+                    is_pool=is_pool,
                 )
             )
         return Observed(

@@ -92,7 +92,7 @@ class PooledRevision:
         if home is None:
             self._loaded_at.clear()
         elif home.name not in self._loaded_at and (self._loading is None or self._loading.done()):
-            self._loading = asyncio.create_task(self._load(home), name=f"load {self._key}")
+            self._loading = asyncio.create_task(self._load(home), name=f"load {self.key}")
 
     def endpoints(self) -> RevisionEndpoints:
         """Return the addresses of the pool's replicas."""
@@ -113,7 +113,11 @@ class PooledRevision:
         if not self.ready:
             message = self._failure.message if self._failure else f"pool {self.revision.pool} loads its model"
             return (ObservedReplica(members[0].name, ReplicaPhase.STARTING, message=message, failure=self._failure),)
-        return tuple(each.observed() for each in members)
+        return tuple(self._as_its_own(each.observed()) for each in members)
+
+    def _as_its_own(self, replica: ObservedReplica) -> ObservedReplica:
+        """Return a pool's replica without what is of the pool alone: its failures, and when it was restarted."""
+        return replace(replica, restarts=0, failure=None, restart_number=self.revision.restart_number)
 
     async def remove(self) -> None:
         """Have nothing more to do with it."""
@@ -122,7 +126,8 @@ class PooledRevision:
             await asyncio.wait({self._loading})
 
     @property
-    def _key(self) -> str:
+    def key(self) -> str:
+        """Return the name of its model in a pool's replicas, `namespace.service@version`."""
         return f"{self._namespace}.{self.revision.model_name}@{self.revision.model_version}"
 
     def _members(self) -> Sequence[Replica]:
@@ -136,7 +141,7 @@ class PooledRevision:
         return members[table[place]]
 
     async def _load(self, home: Replica) -> None:
-        why = await _asked_to_load(home, self._key)
+        why = await _asked_to_load(home, self.key)
         if not why:
             self._loaded_at, self._failure, self._failures = {home.name}, None, 0
             self._changed()
@@ -145,7 +150,7 @@ class PooledRevision:
         wait_s = self._timing.backoff_s(self._failures)
         message = f"pool {self.revision.pool} cannot load it: {why}; it tries again after {wait_s:g} s"
         self._failure = Failure(FailureReason.MODEL_LOAD_FAILED, message, time.time(), replica=home.name)
-        log.warning("%s: %s", self._key, message)
+        log.warning("%s: %s", self.key, message)
         self._changed()
         await asyncio.sleep(wait_s)
         self._loading = None

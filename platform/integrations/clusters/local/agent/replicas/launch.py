@@ -140,6 +140,8 @@ class Launch:
         """Return the command of the runtime."""
         most = self.revision.max_concurrent_requests
         limits = [f"--max-concurrent-requests={most}"] if most else []
+        if self.revision.pool_memory_bytes:
+            limits.append(f"--model-memory-budget-bytes={self.revision.pool_memory_bytes}")
         return [
             *self.workshop.runtime,
             *self.source.flags,

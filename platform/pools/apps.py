@@ -1,0 +1,8 @@
+"""Model pools."""
+
+from django.apps import AppConfig
+
+
+class PoolsConfig(AppConfig):
+    name = "pools"
+    label = "pools"

@@ -1,0 +1,137 @@
+"""Model pools: services without replicas of their own, whose pool may be another team's."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import AuditEntry
+from common.errors import Conflict, InvalidInput
+from deployments.models import InferenceService, Revision
+from deployments.services import service_apply, service_delete, service_restart
+from registry.models import ModelVersion
+from tests.deployments._support.platform import Platform
+
+
+def file(name: str, predictor: dict[str, Any], namespace: str = "default", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"predictor": predictor, **spec},
+    }
+
+
+def put(platform: Platform, document: dict[str, Any]) -> InferenceService:
+    service, _ = service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
+    return service
+
+
+def pool(platform: Platform, namespace: str = "default", memory: str = "1Gi", **fields: Any) -> InferenceService:
+    return put(platform, file("warm", {"minReplicas": 2, "modelPool": {"memoryBudget": memory, **fields}}, namespace))
+
+
+def pooled(platform: Platform, name: str = "digits", version: int = 1, where: str = "warm", **more: Any) -> Revision:
+    model = {"modelFormat": {"name": "onnx"}, "storageUri": f"models:/digits/{version}"}
+    service = put(platform, file(name, {"pool": where, "model": model}, **more))
+    return Revision.objects.filter(service=service).latest("number")
+
+
+def test_a_pool_is_a_service_without_a_model(platform: Platform) -> None:
+    service = pool(platform)
+    revision = Revision.objects.get(service=service)
+    assert (revision.model_pool, revision.replicas, revision.pool) == ({"memoryBudget": 1 << 30}, 2, "")
+    version = ModelVersion.objects.get()
+    assert (str(version), version.platform, version.has_files) == ("default.warm version 1", "pool", False)
+    pool(platform)
+    assert Revision.objects.count() == 1, "the same file is no change"
+    pool(platform, sharedWith=["vision"])
+    assert Revision.objects.count() == 1, "who may use it is not of its replicas"
+    pool(platform, memory="2Gi")
+    assert Revision.objects.count() == 2
+    assert ModelVersion.objects.count() == 1
+
+
+def test_a_service_in_a_pool_is_rolled_out_by_the_pools_replicas(platform: Platform) -> None:
+    pool(platform)
+    platform.version(1)
+    revision = pooled(platform)
+    assert (revision.pool, revision.replicas, revision.min_replicas) == ("default/warm", 1, 1)
+
+
+def test_a_pool_of_another_team_has_to_be_shared(platform: Platform) -> None:
+    pool(platform, "speech")
+    platform.version(1)
+    with pytest.raises(InvalidInput, match="no such model pool for services of namespace default"):
+        pooled(platform, where="speech/warm")
+    with pytest.raises(InvalidInput, match="no such model pool for services of namespace default"):
+        pooled(platform, where="speech/other")
+    pool(platform, "speech", sharedWith=["default"])
+    assert pooled(platform, where="speech/warm").pool == "speech/warm"
+
+
+def test_a_service_is_no_pool(platform: Platform) -> None:
+    platform.version(1)
+    platform.apply(policy=None)
+    with pytest.raises(InvalidInput, match="'default/digits', which is a service and no model pool"):
+        pooled(platform, "other", where="digits")
+    with pytest.raises(Conflict, match="digits is no model pool and stays so"):
+        put(platform, file("digits", {"modelPool": {"memoryBudget": "1Gi"}}))
+
+
+def test_a_pool_with_services_is_not_deleted(platform: Platform) -> None:
+    pool(platform)
+    platform.version(1)
+    for number in range(5):
+        pooled(platform, f"digits-{number}")
+    delete = {"namespace": "default", "actor": "alice", "now": platform.clock()}
+    with pytest.raises(Conflict, match="serves default/digits-0, default/digits-1, default/digits-2 and more; delete"):
+        service_delete(name="warm", **delete)
+    for number in range(5):
+        service_delete(name=f"digits-{number}", **delete)
+    service_delete(name="warm", **delete)
+    assert AuditEntry.objects.filter(action="service.delete").count() == 6
+
+
+def test_what_is_the_pools_is_refused_for_its_services(platform: Platform) -> None:
+    pool(platform)
+    platform.version(1)
+    pooled(platform)
+    with pytest.raises(Conflict, match="has no replicas of its own; restart its model pool default/warm"):
+        service_restart(namespace="default", name="digits", actor="alice", now=platform.clock())
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"strategy": "shadow", "then": "end", "steps": [{"weight": 20}]}, "is a shadow"),
+        (
+            {"steps": [{"mirror": 50, "analysis": {"minRequests": 50, "comparison": {}}}, {"weight": 50}]},
+            "compares outputs",
+        ),
+    ],
+)
+def test_policies_that_need_replicas_of_their_own(platform: Platform, changed: dict[str, Any], sentence: str) -> None:
+    pool(platform)
+    platform.version(1)
+    platform.policy(name="plain", steps=[{"weight": 50}])
+    platform.policy(name="rich", **changed)
+    pooled(platform, rollout={"policy": "plain"})
+    InferenceService.objects.filter(name="digits").update(live_at=platform.clock())
+    platform.version(2)
+    with pytest.raises(InvalidInput, match=sentence):
+        pooled(platform, version=2, rollout={"policy": "rich"})
+
+
+def test_code_needs_replicas_of_its_own(platform: Platform) -> None:
+    pool(platform)
+    version = platform.version(1)
+    version.platform = "python"
+    version.save()
+    with pytest.raises(InvalidInput, match="platform python, which needs replicas of its own"):
+        put(
+            platform,
+            file(
+                "digits",
+                {"pool": "warm", "model": {"modelFormat": {"name": "python"}, "storageUri": "models:/digits/1"}},
+            ),
+        )

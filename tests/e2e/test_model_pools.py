@@ -1,0 +1,95 @@
+"""Model pools on a whole platform: services without replicas, a canary in a pool, and what a pool cannot do."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e._support.platforms import started
+from tests.e2e._support.services import apply, ask, asking
+from tests.e2e.harness import Platform, until
+from tests.integrations._support.runtimes import model
+
+pytestmark = pytest.mark.e2e
+
+POLICY = """
+name: careful
+strategy: canary
+steps:
+  - weight: 50
+    analysis: {minRequests: 20, maxSlowPercent: 90, deadline: 2m}
+scaleDownDelay: 1s
+"""
+WAIT_S = 120
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[Platform]:
+    with started(tmp_path) as running:
+        yield running
+
+
+def in_pool(version: int) -> dict[str, Any]:
+    uri = f"models:/linear/{version}"
+    return {"pool": "warm", "model": {"modelFormat": {"name": "onnx"}, "storageUri": uri}}
+
+
+def pool_pids(platform: Platform) -> set[int]:
+    """Return the processes of the pool's two replicas."""
+    running = (platform.running(f"default.warm-00001-{number}") for number in range(2))
+    return {int(each["pid"]) for each in running if each is not None}
+
+
+def test_services_share_the_replicas_of_a_pool(platform: Platform) -> None:
+    folder = platform.home.parent
+    (folder / "policy.yaml").write_text(POLICY)
+    platform.fairlead("policies", "apply", "-f", "policy.yaml")
+    for factor in (2, 3):
+        (folder / "model.onnx").write_bytes(model(factor))
+        platform.fairlead("models", "push", "model.onnx", "--name", "linear", "--wait")
+    apply(platform, "warm", "--wait", predictor={"minReplicas": 2, "modelPool": {"memoryBudget": "256Mi"}})
+    names = [f"linear-{number}" for number in range(6)]
+    for name in names:
+        apply(platform, name, "--wait", predictor=in_pool(1), rollout={"policy": "careful"})
+    assert [ask(platform, name)["outputs"][0]["data"] for name in names] == [[2, 4, 6, 8]] * len(names)
+    running = pool_pids(platform)
+    assert len(running) == 2
+
+    with platform.client() as client, asking(platform, names[0]) as seen, asking(platform, names[1]) as others:
+        until(lambda: len(seen) > 20, WAIT_S, "version 1 answers")
+        apply(platform, names[0], predictor=in_pool(2), rollout={"policy": "careful"})
+
+        def phase() -> str:
+            return str(client.get(f"services/default/{names[0]}/rollouts")["results"][0]["phase"])
+
+        until(lambda: phase() in ("Healthy", "Degraded", "Aborted"), WAIT_S, "the rollout ends")
+        assert phase() == "Healthy"
+        sent = len(seen)
+        until(lambda: len(seen) > sent + 20, WAIT_S, "version 2 answers")
+        shown = client.get(f"services/default/{names[0]}")
+        assert [each["pool"] for each in shown["revisions"]] == ["default/warm"] * 2
+    assert {status for status, _, _ in (*seen, *others)} == {200}, [each for each in seen if each[0] != 200][:3]
+    assert {revision: numbers for _, revision, numbers in seen} == {
+        "linear-0-00001": [2, 4, 6, 8],
+        "linear-0-00002": [3, 6, 9, 12],
+    }
+    assert {revision for _, revision, _ in others} == {"linear-1-00001"}, "other models are untouched"
+    assert pool_pids(platform) == running, "no replica was started or ended for a rollout"
+
+    refused = platform.fairlead("services", "delete", "warm", check=False).stderr
+    assert "model pool default/warm serves default/linear-0, default/linear-1, default/linear-2 and more" in refused
+
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: len(now := pool_pids(platform)) == 2 and not now & running, WAIT_S, "other replicas run")
+    until(lambda: ask_all(platform, names), WAIT_S, "all services answer again")
+
+
+def ask_all(platform: Platform, names: list[str]) -> bool:
+    try:
+        return [ask(platform, name)["outputs"][0]["data"][0] for name in names] == [3, 2, 2, 2, 2, 2]
+    except AssertionError:
+        return False

@@ -1,0 +1,73 @@
+"""Figures of a model pool from pages of its replicas."""
+
+import pytest
+
+from pools.domain.figures import PoolFigures, figures, slowest
+from serving_runtime.pools.metrics import PoolCounts
+from serving_runtime.telemetry.metrics.families import Family
+from serving_runtime.telemetry.metrics.text import render
+
+EMPTY = PoolFigures()
+
+
+def page(counts: PoolCounts, memory: dict[tuple[str, str], int], **state: int) -> str:
+    """Return the page as a runtime writes it."""
+    its = {"loaded_models": len(memory), "used_bytes": sum(memory.values()), "limit_bytes": 1000, "waiting": 0, **state}
+    of_models = [({"model": model, "version": version}, value) for (model, version), value in memory.items()]
+    requests = [({"model": model, "version": version}, 7.0) for model, version in memory]
+    families = [
+        *counts.families(**its),
+        Family("fairlead_model_memory_bytes", "gauge", "Memory", of_models),
+        Family("nv_inference_request_success", "counter", "Requests", requests),
+        Family("nv_inference_count", "counter", "Rows", requests),
+    ]
+    return render(families).decode()
+
+
+def counts(requests: int, misses: int, *loads_s: float) -> PoolCounts:
+    made = PoolCounts()
+    made.requests, made.misses = requests, misses
+    for took_s in loads_s:
+        made.loaded(took_s)
+    return made
+
+
+def test_replicas_are_summed_and_copies_of_a_model_counted() -> None:
+    first, second = counts(100, 10, *[0.01] * 9, 2.0), counts(50, 0)
+    first.failed("corrupt")
+    first.evictions = 4
+    found = figures(
+        [
+            page(first, {("vision.digits", "2"): 300, ("vision.faces", "1"): 500}, waiting=3),
+            page(second, {("vision.digits", "2"): 300}),
+        ]
+    )
+    assert (found.hits, found.misses, found.loads, found.evictions, found.waiting) == (140, 10, 10, 4, 3)
+    assert found.hit_percent == pytest.approx(93.3, abs=0.1)
+    assert (found.memory_bytes, found.memory_limit_bytes, found.loaded_models) == (1100, 2000, 3)
+    assert found.load_failures == {"corrupt": 1}
+    assert found.load_p99_ms is not None
+    assert 2000 <= found.load_p99_ms < 3000
+    assert [(each.namespace, each.service, each.version, each.memory_bytes, each.copies) for each in found.models] == [
+        ("vision", "digits", "2", 600, 2),
+        ("vision", "faces", "1", 500, 1),
+    ]
+    assert [each.requests for each in found.models] == [14, 7]
+
+
+def test_a_pool_without_requests_has_no_shares() -> None:
+    found = figures([page(counts(0, 0), {})])
+    assert (found.hit_percent, found.load_p99_ms, list(found.models)) == (None, None, [])
+    assert figures([]) == EMPTY
+
+
+def test_what_a_model_calls_itself_is_no_row() -> None:
+    """Pages have rows of hostile models' own metrics; only the runtime's are read."""
+    hostile = 'evil{model="vision.digits",version="2"} 9\nfairlead_model_memory_bytes{model="odd",version="1"} 5\n'
+    assert list(figures([hostile]).models) == []
+
+
+def test_the_slowest_loads_come_first() -> None:
+    lines = [f'fairlead_model_load_duration_us{{model="a.m{number}",version="1"}} {number}000' for number in range(5)]
+    found = figures(["\n".join(lines) + "\n"])
+    assert [(each.service, each.load_ms) for each in slowest(found.models, 2)] == [("m4", 4.0), ("m3", 3.0)]
