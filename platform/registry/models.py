@@ -11,7 +11,7 @@ from registry.domain.version_lifecycle import CheckState, Status
 IMAGE_PLATFORM = "container"
 """The platform of a version that represents the image of a custom predictor, and has no files."""
 POOL_PLATFORM = "pool"
-"""The platform of a version that stands for a model pool, and has no files."""
+"""The platform of a version that represents a model pool, and has no files."""
 WITHOUT_FILES = (IMAGE_PLATFORM, POOL_PLATFORM)
 
 
@@ -163,7 +163,7 @@ class ModelVersion(models.Model):
 
     @property
     def has_files(self) -> bool:
-        """Return whether it is a model: it stands for no image of a custom predictor, and for no model pool."""
+        """Return whether it is a model: it represents no image of a custom predictor, and no model pool."""
         return self.platform not in WITHOUT_FILES
 
     @property

@@ -151,7 +151,7 @@ class Revision(models.Model):
         custom: the container of a custom predictor, as `spec.predictor` of a service file has it; empty for a model.
             The model version then represents its image (`registry.services.images`).
         model_pool: what a model pool has in place of a model (`service_file.pools.model_pool_json`); empty for what
-            serves by itself. The model version then stands for the pool, and has no files.
+            serves by itself. The model version then represents the pool, and has no files.
         pool: `namespace/name` of the pool whose replicas serve its model; empty where it has its own.
         transformer: the container in front of its predictor, as in a service file; empty without one.
         transformer_replicas: the least number of those; a cluster's autoscaler may add more.

@@ -7,7 +7,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from accounts.auth.access import Place, require, visible
-from accounts.auth.permissions import page_token
+from accounts.auth.permissions import page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from pools.domain.figures import slowest
@@ -18,6 +18,7 @@ _POOLS_SHOWN, _MODELS_SHOWN, _SLOWEST_SHOWN, _SERVICES_SHOWN = 100, 25, 5, 50
 
 @never_cache
 @require_safe
+@page_scope(Scope.READ)
 def pool_list_page(request: HttpRequest) -> HttpResponse:
     """Show the model pools."""
     pools = pool_query().filter(visible(page_token(request), Owned.NAMESPACE, "namespace"))
@@ -32,6 +33,7 @@ def pool_list_page(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 @require_safe
+@page_scope(Scope.READ)
 def pool_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     """Show a pool: its replicas, the memory of its models, loads and evictions, and the services in it."""
     require(page_token(request), Scope.READ, Place.namespace(namespace))

@@ -34,7 +34,7 @@ def check_has_files(version: ModelVersion) -> None:
 
 
 def pool_version(*, model: str, now: datetime, actor: str) -> ModelVersion:
-    """Return the model's version that stands for a pool; one that is new is not saved yet (`image_add`)."""
+    """Return the model's version that represents a pool; one that is new is not saved yet (`image_add`)."""
     return _version(model, _NOTHING, POOL_PLATFORM, source="", description="Model pool", now=now, actor=actor)
 
 

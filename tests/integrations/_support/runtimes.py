@@ -250,10 +250,10 @@ class Cluster:
     def apply(self, generation: int, *revisions: DesiredRevision, affinity: SessionAffinity | None = None) -> None:
         self.driver.apply(Desired("default", "digits", generation, revisions, affinity=affinity))
 
-    def apply_to(self, service: str, generation: int, revision: DesiredRevision) -> None:
+    def apply_to(self, service: str, generation: int, revision: DesiredRevision, **more: Any) -> None:
         """Give another service of the namespace one revision."""
         own = replace(revision, name=f"{service}-00001", model_name=service)
-        self.driver.apply(Desired("default", service, generation, (own,)))
+        self.driver.apply(Desired("default", service, generation, (own,), **more))
 
     def until_known(self, service: str) -> None:
         """Wait until the gateway knows a service, whatever it answers."""

@@ -3,33 +3,9 @@
 import pytest
 
 from pools.domain.figures import PoolFigures, figures, slowest
-from serving_runtime.pools.metrics import PoolCounts
-from serving_runtime.telemetry.metrics.families import Family
-from serving_runtime.telemetry.metrics.text import render
+from tests.pools._support.pages import counts, page
 
 EMPTY = PoolFigures()
-
-
-def page(counts: PoolCounts, memory: dict[tuple[str, str], int], **state: int) -> str:
-    """Return the page as a runtime writes it."""
-    its = {"loaded_models": len(memory), "used_bytes": sum(memory.values()), "limit_bytes": 1000, "waiting": 0, **state}
-    of_models = [({"model": model, "version": version}, value) for (model, version), value in memory.items()]
-    requests = [({"model": model, "version": version}, 7.0) for model, version in memory]
-    families = [
-        *counts.families(**its),
-        Family("fairlead_model_memory_bytes", "gauge", "Memory", of_models),
-        Family("nv_inference_request_success", "counter", "Requests", requests),
-        Family("nv_inference_count", "counter", "Rows", requests),
-    ]
-    return render(families).decode()
-
-
-def counts(requests: int, misses: int, *loads_s: float) -> PoolCounts:
-    made = PoolCounts()
-    made.requests, made.misses = requests, misses
-    for took_s in loads_s:
-        made.loaded(took_s)
-    return made
 
 
 def test_replicas_are_summed_and_copies_of_a_model_counted() -> None:

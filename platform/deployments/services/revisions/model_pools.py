@@ -1,4 +1,4 @@
-"""Model pools: the version that stands for a pool, and which services may be in one."""
+"""Model pools: the version that represents a pool, and which services may be in one."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from registry.services.images import image_add, pool_version
 
 
 def version_of_pool(change: Change, spec: ServiceSpec, *, actor: str) -> ModelVersion:
-    """Return the version that stands for a pool; it is of the model `<namespace>.<pool>`, as imports are."""
+    """Return the version that represents a pool; it is of the model `<namespace>.<pool>`, as imports are."""
     model = imported_model(spec.namespace, spec.name)
     version = pool_version(model=model, now=change.now, actor=actor)
     if version._state.adding:
@@ -70,8 +70,8 @@ def check_pooled(spec: ServiceSpec, version: ModelVersion, policy: Policy | Roll
     found = stored_policy(policy.document) if isinstance(policy, RolloutPolicy) else policy
     if found is not None and found.strategy is Strategy.SHADOW:
         raise InvalidInput(
-            f"policy {found.name} is a shadow, whose copies a model pool cannot tell from requests; choose a canary or "
-            "blue/green policy, or leave spec.predictor.pool out",
+            f"policy {found.name} is a shadow, whose copies a model pool cannot distinguish from requests; choose a "
+            "canary or blue/green policy, or leave spec.predictor.pool out",
             field="spec.rollout.policy",
         )
 
