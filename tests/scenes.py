@@ -159,10 +159,13 @@ def model_pool(*members: str, name: str = "warm") -> InferenceService:
     row, _ = service_apply(document=document, namespace="default", name=name, actor="test", now=timezone.now())
     with changing(row.pk, now=timezone.now()) as change:
         change.service.live_at, change.service.phase = timezone.now(), "Ready"
-        change.service.reason = f"{name}-00001 runs with 2 replicas"
+        change.service.reason = f"{name}-00001 serves the services in this pool with 2 replicas"
     for member in members:
         its = service(member)
         put_in_pool(its, row)
+        InferenceService.objects.filter(pk=its.pk).update(
+            reason=f"{member}-00001 serves all traffic in model pool {row}"
+        )
     return row
 
 

@@ -126,6 +126,8 @@ def _running(
     # Replicas added for the load that are not ready yet are no failure.
     least = min(stable.replicas, stable.scaling.min_replicas)
     short = f"{ready} of {stable.replicas} replicas of {stable.name} are ready{_why(observed)}"
+    if stable.pool:
+        short = f"no replica of model pool {stable.pool} serves {stable.name}{_why(observed)}"
     if not service.live:
         return Standing(ServicePhase.PENDING, f"not serving yet: {short}", Condition.STARTING)
     if ready < least:
@@ -138,10 +140,13 @@ def _running(
         sends = f"the gateway sends {sent} % of the traffic to {stable.name} and is to send all"
         sends += f": {seen.message}" if seen.message else ""
         return Standing(moving, sends, Condition.WAITING_FOR_GATEWAY)
+    if stable.pool:
+        return Standing(ServicePhase.READY, f"{stable.name} serves all traffic in model pool {stable.pool}")
     many = stable.replicas if observed.scaling is None else max(ready, stable.replicas)
-    serves = f"{stable.name} serves all traffic with {many} {'replica' if many == 1 else 'replicas'}"
+    what = "all traffic" if stable.model_pool is None else "the services in this pool"
+    serves = f"{stable.name} serves {what} with {many} {'replica' if many == 1 else 'replicas'}"
     if ready < stable.replicas:
-        serves = f"{stable.name} serves all traffic; {short}"
+        serves = f"{stable.name} serves {what}; {short}"
     old = sum(replica.restart_number < service.restart_number for replica in observed.replicas)
     return Standing(
         ServicePhase.READY,

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from deployments.domain.phases import Code, Phase, Reason, ServicePhase
 from deployments.domain.policy import Policy, Strategy, Then
 from deployments.domain.rollout import Portion
+from deployments.domain.service_file.pools import ModelPool
 from deployments.domain.service_file.scaling import ScaleMetric, Scaling
 from deployments.domain.service_state.desired import RevisionState, Role, ServiceState, desired_of
 from deployments.domain.service_state.service_lifecycle import comes_alive, is_confirmed, retire, roles_after, standing
@@ -183,6 +184,30 @@ ROLLOUT = Reason(Code.HOLDING, "step 1 of 3 (10 %) is held for another 4s")
         pytest.param(_service(STABLE), _seen(r1=100), None, "Ready", "digits-00001 serves all traffic", id="ready"),
         pytest.param(_service(STABLE), _seen(r1=100), ROLLOUT, "Progressing", ROLLOUT.message, id="in a rollout"),
         pytest.param(_service(STABLE), _seen(), ROLLOUT, "Degraded", "0 of 1 replicas of digits-00001", id="short"),
+        pytest.param(
+            _service(replace(STABLE, pool="default/warm")),
+            _seen(r1=100),
+            None,
+            "Ready",
+            "serves all traffic in model pool default/warm",
+            id="pooled",
+        ),
+        pytest.param(
+            _service(replace(STABLE, pool="default/warm")),
+            _seen(),
+            None,
+            "Degraded",
+            "no replica of model pool default/warm serves digits-00001",
+            id="pool away",
+        ),
+        pytest.param(
+            _service(replace(STABLE, model_pool=ModelPool(1))),
+            _seen(r1=100),
+            None,
+            "Ready",
+            "serves the services in this pool with 1 replica",
+            id="pool",
+        ),
         pytest.param(_service(STABLE), None, None, "Ready", "cannot be read: silent", id="unknown: the phase stands"),
     ],
 )
