@@ -47,17 +47,20 @@ def _names(value: object) -> str:
     return "; ".join(f"{name} {', '.join(map(str, part))}" for name, part in zip(value, parts, strict=True)) or "-"
 
 
+def _live(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the live revision of a service; empty without one."""
+    found = (each for each in row.get("revisions", ()) if each["name"] == row.get("stable_revision"))
+    return next(found, {})
+
+
 def _pool(row: Mapping[str, Any]) -> str:
     """Return the pool whose replicas serve the live revision; a dash where it has its own."""
-    live = next((each for each in row["revisions"] if each["name"] == row["stable_revision"]), {})
-    return live.get("pool") or "-"
+    return _live(row).get("pool") or "-"
 
 
 def _image(row: Mapping[str, Any]) -> str:
     """Return the image and protocol of the live custom predictor; a dash for a model."""
-    live: Mapping[str, Any] = next(
-        (each for each in row.get("revisions", ()) if each["name"] == row.get("stable_revision")), {}
-    )
+    live = _live(row)
     return f"{live['image']}, protocol {live['protocol']}" if live.get("image") else "-"
 
 

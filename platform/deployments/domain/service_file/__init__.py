@@ -21,6 +21,7 @@ from deployments.domain.service_file.pods import pod_json, stored_pod
 from deployments.domain.service_file.pools import MODEL_POOL, POOL, ModelPool, model_pool_json, stored_model_pool
 from deployments.domain.service_file.predictor import CustomPredictor, custom_json, stored_custom
 from deployments.domain.service_file.rewrite import file_saying, file_stopped
+from deployments.domain.service_file.trained_model import as_service
 from deployments.domain.service_file.values import PlacementPreference, RevisionContent, ServiceSpec, content_of
 from deployments.domain.service_file.variables import secret_env_json, stored_secret_env
 
@@ -41,6 +42,7 @@ __all__ = [
     "RevisionContent",
     "ServiceSpec",
     "access_json",
+    "as_service",
     "check_cors",
     "check_env",
     "check_format",

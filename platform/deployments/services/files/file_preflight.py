@@ -7,6 +7,7 @@ from accounts.models import ApiToken
 from clusters.services.connection import driver_of
 from common.files.plans import Planned
 from deployments import services
+from deployments.domain.service_file import as_service
 from deployments.models import InferenceService
 from deployments.selectors.permissions import adds_version, require_model_import, require_model_use, storage_uri_of
 from deployments.views.shapes import Plan
@@ -18,11 +19,13 @@ def service_planned(
     """Return the plan of applying the file, after checks by runtime, cluster and permissions; changes nothing.
 
     Args:
+        document: a service file, or a TrainedModel file of KServe's.
         arguments: `actor`, `now`, `accept` and `may_grant_egress` as `service_apply` takes them.
 
     Raises:
         FairleadError: any refusal of the apply.
     """
+    document = as_service(document)
     uri = storage_uri_of(document)
     require_model_use(token, uri)
     require_model_import(token, uri, namespace, name, adds_version=adds_version(document))
