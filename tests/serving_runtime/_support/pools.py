@@ -147,6 +147,38 @@ def runtime(place: Place, scratch: Path, *flags: str) -> Iterator[ServerProcess]
                 process.kill()
 
 
+class Peer:
+    """A runtime's end of the socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._file = sock.makefile("rwb")
+
+    def send(self, **asked: Any) -> None:
+        self._file.write(json.dumps(asked).encode() + b"\n")
+        self._file.flush()
+
+    def read(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._file.readline())
+        return found
+
+    def ask(self, **asked: Any) -> dict[str, Any]:
+        self.send(id=7, **asked)
+        return self.read()
+
+    def fails(self, **asked: Any) -> tuple[str, str]:
+        error = self.ask(**asked)["error"]
+        return error["kind"], error["message"]
+
+
+@contextmanager
+def peer(place: Place) -> Iterator[Peer]:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(DEADLINE_S)
+        sock.connect(str(place.socket))
+        yield Peer(sock)
+
+
 def remove(place: Place) -> None:
     shutil.rmtree(place.short, ignore_errors=True)
 

@@ -5,47 +5,12 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from serving_runtime.artifacts.download import Patience
 from serving_runtime.artifacts.unpack import digest_of_folder
 from tests.serving_runtime._support import pools
-from tests.serving_runtime._support.pools import Place, Store
-
-
-class Peer:
-    """A runtime's end of the socket."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._file = sock.makefile("rwb")
-
-    def send(self, **asked: Any) -> None:
-        self._file.write(json.dumps(asked).encode() + b"\n")
-        self._file.flush()
-
-    def read(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self._file.readline())
-        return found
-
-    def ask(self, **asked: Any) -> dict[str, Any]:
-        self.send(id=7, **asked)
-        return self.read()
-
-    def fails(self, **asked: Any) -> tuple[str, str]:
-        error = self.ask(**asked)["error"]
-        return error["kind"], error["message"]
-
-
-@contextmanager
-def peer(place: Place) -> Iterator[Peer]:
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(pools.DEADLINE_S)
-        sock.connect(str(place.socket))
-        yield Peer(sock)
+from tests.serving_runtime._support.pools import Place, Store, peer
 
 
 def files(folder: Path) -> list[str]:
