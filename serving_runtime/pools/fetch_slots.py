@@ -21,6 +21,8 @@ from serving_runtime.artifacts.remotes import Opened, Remote
 from serving_runtime.common.errors import ModelError
 from serving_runtime.engine.catalog.repository_location import Bucket, parse
 
+now = time.monotonic
+
 _MOUNTS = Path("/proc/self/mounts")
 
 
@@ -105,7 +107,7 @@ class Transfer:
     def stalled_s(self) -> float:
         """Return for how long nothing was received that is awaited."""
         since = self.since
-        return time.monotonic() - since if since is not None else 0.0
+        return now() - since if since is not None else 0.0
 
     def give_up(self, why: str) -> None:
         """Let the thread end at its next piece or attempt, without another try."""
@@ -128,7 +130,7 @@ class Transfer:
         """Count progress; raises StalledError where the fetch was given up."""
         if self._given_up:
             raise StalledError(self._given_up)
-        self.since = time.monotonic()
+        self.since = now()
 
 
 @dataclass(frozen=True, slots=True)

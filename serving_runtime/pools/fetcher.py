@@ -367,6 +367,7 @@ class _Client:
                 "digest": version.digest,
                 "version": number,
                 "identity": version.identity,
+                "checked": version.checked,
             }
         )
 

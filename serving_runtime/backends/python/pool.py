@@ -65,10 +65,14 @@ class Pool(Generic[W]):
     Args:
         start: returns a ready worker, which calls the given function when it ends; raises ServingError.
         where: model and version in words.
+        stop: makes starts that go on fail, at the close.
     """
 
-    def __init__(self, start: Callable[[Callable[[W], None]], W], where: str) -> None:
+    def __init__(
+        self, start: Callable[[Callable[[W], None]], W], where: str, stop: Callable[[], None] = lambda: None
+    ) -> None:
         self._start = start
+        self._stop_starts = stop
         self._where = where
         self._changed = threading.Condition()
         self._slots: list[_Slot[W]] = []
@@ -130,6 +134,7 @@ class Pool(Generic[W]):
     def close(self) -> None:
         """Stop all workers; returns when their processes have ended."""
         self._closed.set()
+        self._stop_starts()
         with self._changed:
             self._changed.notify_all()
             restarts = list(self._restarts)
