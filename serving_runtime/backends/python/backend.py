@@ -13,7 +13,7 @@ from serving_runtime.backends.python.model import DecoupledPythonModel, Explaini
 from serving_runtime.backends.python.pool import Pool
 from serving_runtime.backends.python.process import WorkerProcess
 from serving_runtime.backends.python.sandboxed import SandboxedWorker
-from serving_runtime.common.errors import CodeNotAllowed, ModelError, ServingError
+from serving_runtime.common.errors import CodeNotAllowed, ModelError
 from serving_runtime.config import text
 from serving_runtime.config.instances import instance_groups
 from serving_runtime.config.model import ALLOW_CODE, BackendOptions
@@ -22,6 +22,7 @@ from serving_runtime.config.tensors import ModelTensor, model_tensors
 from serving_runtime.shared import privileges
 
 _ELSEWHERE = "give the service replicas of its own"
+_MOST_SANDBOXED = 8
 _ENVIRONMENT = "EXECUTION_ENV_PATH"
 _COMPLETED = ("max_batch_size", "input", "output", "dynamic_batching", "model_transaction_policy")
 """Fields of its config that a model may fill in."""
@@ -51,7 +52,9 @@ class PythonBackend:
                 raise ModelError(f"it is decoupled, which a pool's models in Python cannot be; {_ELSEWHERE}")
             signature = signature_of(config)
             count = sum(group.count for group in instance_groups(config))
-        except ModelError:
+            if options.sandboxed_bytes is not None and count > _MOST_SANDBOXED:
+                raise ModelError(f"instance_group has {count} instances, a pool's model in Python {_MOST_SANDBOXED}")
+        except BaseException:
             starting.give_up()
             raise
         pool.open(count)
@@ -108,16 +111,15 @@ class _Starting:
         worker = self._first = self._worker(on_end)
         config = self._config
         try:
-            found = worker.ask({"do": "complete", "config": text.as_json(config)})["config"]
+            found = worker.ask({"do": "complete", "config": text.as_json(config)}).get("config", {})
             for field in _COMPLETED:
                 if field in found:
                     config.ClearField(field)
             json_format.ParseDict({field: found[field] for field in _COMPLETED if field in found}, config)
-        except ServingError:
+        except BaseException as error:
             self.give_up()
-            raise
-        except json_format.ParseError as error:
-            self.give_up()
+            if not isinstance(error, json_format.ParseError):
+                raise
             raise ModelError(f"auto_complete_config made a config that cannot be used: {error}") from error
 
     def give_up(self) -> None:
@@ -134,8 +136,8 @@ class _Starting:
         try:
             if self._stopped:
                 raise ModelError("it is unloaded while its worker process starts")
-            self.explains = worker.ask(self._initialize())["explains"]
-        except ServingError:
+            self.explains = worker.ask(self._initialize()).get("explains", False)
+        except BaseException:
             worker.stop()
             raise
         finally:

@@ -87,7 +87,7 @@ class Pool(Generic[W]):
                 worker = self._start(self.ended)
                 self._slots.append(slot)
                 self._place(slot, worker)
-        except ServingError:
+        except BaseException:
             self.close()
             raise
 
@@ -129,7 +129,7 @@ class Pool(Generic[W]):
             slot.failures = 1 if steady else slot.failures + 1
             thread = threading.Thread(target=self._restart, args=(slot, worker), name="restart", daemon=True)
             self._restarts.add(thread)
-        thread.start()
+            thread.start()
 
     def close(self) -> None:
         """Stop all workers; returns when their processes have ended."""

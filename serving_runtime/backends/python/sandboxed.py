@@ -30,7 +30,7 @@ START_S = 60.0
 """How long importing and initializing a model may take."""
 FINALIZE_S = 2.0
 
-_SEND_S = 10
+_SEND_S = 5
 _BYTES_PER_S = 64 << 10
 _MESSAGE_BYTES = 512
 _MOST_TEXT = 4096
@@ -106,6 +106,7 @@ class SandboxedWorker(WorkerProcess):
 
     def _kill(self) -> None:
         self._process.kill()  # it has no descendants
+        self._pace.end()
         self._process.wait()
 
     def _take_all(self) -> None:
@@ -130,7 +131,7 @@ class SandboxedWorker(WorkerProcess):
                     if "error" in response:
                         response["error"]["message"] = response["error"]["message"][:_MOST_TEXT]
             case "log":
-                self._pace.wait(len(message["text"]))
+                self._pace.wait(self._channel.header_bytes)
             case "done" | "failed":
                 with self._lock:
                     awaited, self._awaits_reply = self._awaits_reply, False
@@ -139,7 +140,7 @@ class SandboxedWorker(WorkerProcess):
                 if "message" in message:
                     message["message"] = message["message"][:_MOST_TEXT]
             case _:
-                self._pace.wait(0)
+                self._pace.wait(self._channel.header_bytes)
                 self._refuse(message)
                 return
         super()._take(message, tensors)
@@ -156,21 +157,24 @@ class SandboxedWorker(WorkerProcess):
 
 
 class _Pace:
-    """Bounds what a worker makes the server do unasked: it waits for the next second where this one is used up."""
+    """Bounds what a worker makes the server do unasked: so many bytes a second, and those of one second at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._second = 0
-        self._bytes = 0
+        self._free_at = 0.0
+        self._over = threading.Event()
 
     def wait(self, size_bytes: int) -> None:
+        """Return when so many bytes more may be worked on, or at the end."""
         with self._lock:
             now = time.monotonic()
-            if int(now) != self._second:
-                self._second, self._bytes = int(now), 0
-            self._bytes += size_bytes + _MESSAGE_BYTES
-            if self._bytes > _BYTES_PER_S:
-                time.sleep(int(now) + 1 - now)
+            self._free_at = max(now, self._free_at) + (size_bytes + _MESSAGE_BYTES) / _BYTES_PER_S
+            wait_s = self._free_at - now - 1
+        if wait_s > 0:
+            self._over.wait(wait_s)
+
+    def end(self) -> None:
+        self._over.set()
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:

@@ -363,7 +363,7 @@ def _open(
     give_back()  # memory that reading the files took
     try:
         return {version: (found, _first_run(plan, version, found, settings)) for version, found in opened.items()}
-    except ModelError:
+    except BaseException:
         for version in opened.keys() - open_models.keys():
             opened[version].model.close()
         give_back()

@@ -239,7 +239,7 @@ def _open_version(
         if loaded is None:
             _warm_up(config, model, wanted.folder.path, states, where)
         return OpenedModel(message, config, model, states, names)
-    except ModelError:
+    except BaseException:
         if loaded is None:
             model.close()
         raise

@@ -44,6 +44,7 @@ class Channel:
 
     Attributes:
         awaits_tensors: returns whether a side that is not trusted may send tensors now.
+        header_bytes: of the last message from a side that is not trusted.
     """
 
     def __init__(self, connection: socket.socket, memory: tuple[int, int] | None, *, trusted: bool = True) -> None:
@@ -53,6 +54,7 @@ class Channel:
         self._inline_bytes = _INLINE_BYTES if memory is not None else _NO_LIMIT
         self._trusted = trusted
         self.awaits_tensors: Callable[[], bool] = lambda: True
+        self.header_bytes = 0
         self._sending = threading.Lock()
 
     def send(self, message: dict[str, Any], tensors: Sequence[Tensor] = ()) -> None:
@@ -112,6 +114,7 @@ class Channel:
             raise MalformedMessageError(f"a message of {header_length + payload_length} bytes")
         if payload_length and not self.awaits_tensors():
             raise MalformedMessageError("tensors without a request")
+        self.header_bytes = header_length
         try:
             header = orjson.loads(self._exactly(header_length))
         except orjson.JSONDecodeError as error:
