@@ -156,6 +156,9 @@ class Peer:
         self._sock = sock
         self._file = sock.makefile("rwb")
 
+    def close(self) -> None:
+        self._file.close()
+
     def send(self, **asked: Any) -> None:
         self._file.write(json.dumps(asked).encode() + b"\n")
         self._file.flush()
@@ -178,7 +181,11 @@ def peer(place: Place) -> Iterator[Peer]:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(DEADLINE_S)
         sock.connect(str(place.socket))
-        yield Peer(sock)
+        found = Peer(sock)
+        try:
+            yield found
+        finally:
+            found.close()
 
 
 def remove(place: Place) -> None:

@@ -126,6 +126,28 @@ def test_a_fetcher_killed_while_it_fetches_leaves_nothing_to_the_next(place: Pla
             assert runtime.fails(look="a.x")[0] == "unknown"
 
 
+def test_a_runtime_that_ends_while_it_waits_leaves_its_fetch_to_the_next_and_holds_nothing(
+    place: Place, tmp_path: Path
+) -> None:
+    folders = [pools.artifact(tmp_path / str(width), width) for width in (100, 200)]
+    files_of = {f"/{number}.onnx": (folder / "model.onnx").read_bytes() for number, folder in enumerate(folders)}
+    with Store(files_of) as store:
+        for number, folder in enumerate(folders):
+            entry = pools.version(f"{store.url}/{number}.onnx", digest_of_folder(folder))
+            pools.write(place.catalog, f"a.m{number}", {1: entry})
+        with pools.fetcher_here(place, cache_max_bytes=len(files_of["/1.onnx"]) + 100), peer(place) as runtime:
+            store.go_on.clear()
+            with peer(place) as ending:
+                ending.send(id=1, model="a.m0", version=1)
+                pools.wait_until(lambda: store.asked, "the store is asked")
+            store.go_on.set()
+            first = Path(runtime.ask(model="a.m0", version=1)["folder"])
+            assert store.asked == ["/0.onnx"]
+            runtime.send(release=digest_of_folder(folders[0]))
+            assert "folder" in runtime.ask(model="a.m1", version=1)  # there is room: nothing holds the first one
+            assert not first.exists()
+
+
 def test_it_says_why_it_cannot_start(place: Place, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "serving_runtime", "pool-fetcher", f"--catalog={place.catalog}"]
     command += [f"--cache={place.cache}", f"--socket={tmp_path / 'absent' / 's'}"]
