@@ -173,7 +173,7 @@ class Fetcher:
             if done:
                 break
         stalled = (
-            f"model '{key}' cannot be fetched: {fetch.transfer.origin} has sent nothing for "
+            f"model '{key}' cannot be fetched: the store {fetch.transfer.origin} has sent nothing for "
             f"{self._settings.stall_s:g} s (--fetch-stall-secs); see whether the store answers, and try again"
         )
         if self._slots.runs(fetch.transfer):

@@ -22,7 +22,7 @@ from serving_runtime.backends.python.watch import WATCH
 from serving_runtime.backends.python.wire.channel import Channel, ChannelClosedError
 from serving_runtime.backends.python.wire.failures import failure_from
 from serving_runtime.backends.python.wire.untrusted import MalformedMessageError
-from serving_runtime.common.errors import Unsupported
+from serving_runtime.common.errors import ModelError, Unsupported
 from serving_runtime.common.isolation import interpreter
 from serving_runtime.common.request import Tensor
 
@@ -73,7 +73,13 @@ class SandboxedWorker(WorkerProcess):
     def ask(self, message: Mapping[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
         with self._lock:
             self._awaits_reply = True
-        return super().ask(message, timeout_s or START_S)
+        limit_s = timeout_s or START_S
+        try:
+            return super().ask(message, limit_s)
+        except ModelError:
+            if self._awaits_reply and self._process.poll() is None and not self._why:  # killed by its caller
+                raise ModelError(f"its worker process did not end {message['do']}() within {limit_s:g} s") from None
+            raise
 
     def _begin(self, file: Path) -> "tuple[subprocess.Popen[bytes], Channel]":
         ours, theirs = socket.socketpair()
