@@ -107,8 +107,9 @@ async def test_an_unusable_document_is_an_error_of_its_model(place: Place, clien
 
 
 async def test_a_storm_of_unknown_names_is_bounded_and_known_models_are_found(
-    place: Place, clock: Clock, client: FetcherClient, tmp_path: Path
+    place: Place, clock: Clock, client: FetcherClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(directory, "MAX_WAITING", 500)
     pools.write(place.catalog, "ns.svc", {1: pools.version(pools.artifact(tmp_path / "m"))})
     known = Directory(client)
     with pools.fetcher_here(place):
