@@ -63,7 +63,7 @@ def serving(source: str, ports: Path) -> Iterator[tuple[int, dict[str, int]]]:
 
 def fill(folder: Path, artifact: Path, known: int) -> None:
     """Write a catalog of many models with one artifact."""
-    version = {"digest": digest_of_folder(artifact), "origin": str(artifact)}
+    version = {"digest": digest_of_folder(artifact), "origin": str(artifact), "checked": True}
     document = json.dumps({"schema": 1, "default": 1, "versions": {"1": version}})
     for name in (f"bench.{_MODEL}", *(f"n{number}.{_MODEL}" for number in range(known))):
         file = catalog.place(folder, name)

@@ -92,6 +92,7 @@ class BackendOptions:
         config: the whole ModelConfig message, with the model's name; a backend may fill in what it leaves open.
         auto_complete: whether it may.
         allow_python_models: whether the model's file may be code, or hold code.
+        sandboxed_bytes: memory limit of the sandboxed process that a model in Python gets; None runs it without one.
         inputs, outputs: those of the config; empty where the file declares them.
         max_batch_size: as written; 0 if unset.
         gpu: the number of the one to run on; None for the CPU.
@@ -107,6 +108,7 @@ class BackendOptions:
     config: Any = None
     auto_complete: bool = True
     allow_python_models: bool = False
+    sandboxed_bytes: int | None = None
     inputs: tuple[WrittenTensor, ...] = ()
     outputs: tuple[WrittenTensor, ...] = ()
     max_batch_size: int = 0

@@ -2,7 +2,7 @@
 
     <catalog>/<first two hex digits of sha256 of the name>/<namespace>.<service>.json
     {"schema": 1, "default": 3, "pinned": false,
-     "versions": {"3": {"digest": "sha256:…", "origin": "s3://…", "config": {…}}}}
+     "versions": {"3": {"digest": "sha256:…", "origin": "s3://…", "config": {…}, "checked": true}}}
 
 Documents are replaced by rename. Unknown members are ignored, so that an older fetcher reads a newer catalog.
 """
@@ -35,16 +35,18 @@ class Version:
         digest: `sha256:<64 hex digits>` of the artifact's files.
         origin: absolute path of a local folder or file, or an http(s)://, s3:// or gs:// URI.
         config: ModelConfig fields in place of the artifact's.
+        checked: whether the files passed a check in a sandbox, so that they may be read beside other models.
     """
 
     digest: str
     origin: str
     config: Mapping[str, Any] = field(default_factory=dict)
+    checked: bool = False
 
     @property
     def identity(self) -> str:
         """Return a text that changes with what would be loaded."""
-        settled = json.dumps(self.config, sort_keys=True)
+        settled = json.dumps([self.config, self.checked], sort_keys=True)
         return hashlib.sha256(f"{self.digest}\0{settled}".encode()).hexdigest()[:24]
 
 
@@ -126,4 +128,7 @@ def _version(written: Any, where: str) -> Version:
         raise ModelError(f"{where}: 'origin' must be a path or URI of at most {_MAX_ORIGIN} characters")
     if config is not None and not isinstance(config, dict):
         raise ModelError(f"{where}: 'config' must be an object of ModelConfig fields")
-    return Version(digest, origin, config or {})
+    checked = written.get("checked", False)
+    if type(checked) is not bool:
+        raise ModelError(f"{where}: 'checked' must be true or false")
+    return Version(digest, origin, config or {}, checked)

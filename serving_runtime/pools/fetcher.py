@@ -1,7 +1,8 @@
 """Fetcher of a model pool: gives runtimes folders of models, fetched where they are missing.
 
     request -> document of the catalog -> artifact in the cache? -> model folder -> held for the connection -> answer
-                                             | no: one fetch a digest, a bounded number at once, in threads
+                                             | no: one fetch a digest, a bounded number at once, in threads;
+                                             |     an origin has half of them at most (`fetch_slots`)
 
 Trusted, outside the sandbox: it has the network and the credentials that runtimes lack. A runtime names a model and a
 version, never a path or an address.
@@ -26,6 +27,7 @@ from serving_runtime.common.errors import InvalidArgument, ModelError, ServingEr
 from serving_runtime.pools import catalog, messages, origins
 from serving_runtime.pools.cache import ArtifactCache, remove
 from serving_runtime.pools.catalog import Document, Version
+from serving_runtime.pools.fetch_slots import FetchSlots, StalledError, Transfer, origin_of
 from serving_runtime.pools.messages import Fetch, Holds, Look
 from serving_runtime.pools.names import VersionKey
 from serving_runtime.pools.origins import Registry
@@ -42,7 +44,8 @@ class FetcherSettings:
 
     Attributes:
         catalog: folder of the documents.
-        concurrency: number of artifacts that are fetched at the same time.
+        concurrency: number of artifacts that are fetched at the same time, half of them from one origin.
+        stall_s: how long a fetch may receive nothing before requests for it fail.
         with_code: whether files that an interpreter or the loader could run are given to runtimes.
     """
 
@@ -50,6 +53,7 @@ class FetcherSettings:
     cache: Path
     cache_max_bytes: int
     concurrency: int = 8
+    stall_s: float = 30.0
     patience: Patience = field(default_factory=lambda: Patience(tries=4, longest_s=4.0, deadline_s=600.0))
     registry: Registry = field(default_factory=Registry)
     with_code: bool = False
@@ -63,6 +67,14 @@ class FailedError(Exception):
         self.kind = kind
 
 
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """One fetch that goes on."""
+
+    transfer: Transfer
+    task: "asyncio.Task[None]"
+
+
 class Fetcher:
     """Serves runtimes on one Unix socket. Lives on one event loop."""
 
@@ -71,7 +83,8 @@ class Fetcher:
         self._cache = ArtifactCache(settings.cache, settings.cache_max_bytes)
         self._threads = ThreadPoolExecutor(settings.concurrency, thread_name_prefix="fetch")
         self._quick = ThreadPoolExecutor(4, thread_name_prefix="layout")
-        self._fetches: dict[str, asyncio.Task[None]] = {}
+        self._slots = FetchSlots(settings.concurrency)
+        self._fetches: dict[str, _Fetch] = {}
         self._layouts: dict[str, asyncio.Task[Path]] = {}
         self._server: asyncio.AbstractServer | None = None
         self._clients: set[asyncio.Task[None]] = set()
@@ -94,7 +107,11 @@ class Fetcher:
         """Stop; fetches that go on are abandoned, and their parts removed at the next start."""
         if self._server is not None:
             self._server.close()
-        going_on: list[asyncio.Task[Any]] = [*self._clients, *self._fetches.values(), *self._layouts.values()]
+        going_on: list[asyncio.Task[Any]] = [
+            *self._clients,
+            *(each.task for each in self._fetches.values()),
+            *self._layouts.values(),
+        ]
         for task in going_on:
             task.cancel()
         await asyncio.gather(*going_on, return_exceptions=True)
@@ -142,19 +159,46 @@ class Fetcher:
         return number, version, await self._laid_out(key, version)
 
     async def _fetched(self, key: VersionKey, version: Version) -> None:
-        """Return when one fetch of an artifact is over, which all requests for it share."""
+        """Return when one fetch of an artifact is over, which all requests for it share; fail where it stalls."""
         fetch = self._fetches.get(version.digest)
         if fetch is None:
-            fetch = self._fetches[version.digest] = asyncio.get_running_loop().create_task(self._fetch(key, version))
-            fetch.add_done_callback(lambda _: self._fetches.pop(version.digest, None))
-        await asyncio.shield(fetch)
+            transfer = Transfer(origin_of(version.origin))
+            task = asyncio.get_running_loop().create_task(self._fetch_in_turn(key, version, transfer))
+            fetch = self._fetches[version.digest] = _Fetch(transfer, task)
+            task.add_done_callback(partial(self._over, version.digest))
+        while (left_s := self._settings.stall_s - self._slots.stalled_s(fetch.transfer)) > 0:
+            done, _ = await asyncio.wait({fetch.task}, timeout=left_s)
+            if done and not fetch.task.cancelled():
+                return fetch.task.result()
+            if done:
+                break
+        stalled = (
+            f"model '{key}' cannot be fetched: the store {fetch.transfer.origin} has sent nothing for "
+            f"{self._settings.stall_s:g} s (--fetch-stall-secs); see whether the store answers, and try again"
+        )
+        if self._slots.runs(fetch.transfer):
+            fetch.transfer.give_up(stalled)  # its thread ends, and its slot is free, when the connection times out
+        else:
+            fetch.task.cancel()
+        raise FailedError(messages.UNAVAILABLE, stalled)
 
-    async def _fetch(self, key: VersionKey, version: Version) -> None:
+    def _over(self, digest: str, task: "asyncio.Task[None]") -> None:
+        del self._fetches[digest]
+        if not task.cancelled():
+            task.exception()  # retrieved; those who wait get it, unless they have gone
+
+    async def _fetch_in_turn(self, key: VersionKey, version: Version, transfer: Transfer) -> None:
+        await self._slots.take(transfer)
+        try:
+            await self._fetch(key, version, transfer)
+        finally:
+            self._slots.release(transfer)
+
+    async def _fetch(self, key: VersionKey, version: Version, transfer: Transfer) -> None:
         settings = self._settings
         say = partial(logger.info, "%s: %s", key)
-        order = Order(
-            version.digest, partial(origins.remotes, version.origin, settings.registry), say, settings.patience
-        )
+        remotes = partial(transfer.watched, partial(origins.remotes, version.origin, settings.registry))
+        order = Order(version.digest, remotes, say, settings.patience)
         loop = asyncio.get_running_loop()
         where = f"model '{key}' cannot be fetched"
         try:
@@ -164,6 +208,8 @@ class Fetcher:
             raise FailedError(
                 messages.TOO_LARGE, f"{where}: {error}; raise --cache-max-bytes of the pool's fetcher"
             ) from error
+        except StalledError as error:
+            raise FailedError(messages.UNAVAILABLE, str(error)) from error
         except (InterruptedTransferError, NoRoomError, OSError) as error:
             raise FailedError(messages.UNAVAILABLE, f"{where}: {error}") from error
         except ModelError as error:
@@ -321,6 +367,7 @@ class _Client:
                 "digest": version.digest,
                 "version": number,
                 "identity": version.identity,
+                "checked": version.checked,
             }
         )
 

@@ -19,9 +19,11 @@ from serving_runtime.engine.catalog.repository import Found, Marks, local_marks
 from serving_runtime.engine.lifecycle.model_lifecycle import Lifecycle
 from serving_runtime.engine.lifecycle.on_demand import OnDemand
 from serving_runtime.engine.lifecycle.states import Model
+from serving_runtime.engine.loading.pool_rules import CODE_FILE
 from serving_runtime.engine.memory.budget import Budget
 from serving_runtime.pools.client import FailedError, FetcherClient
 from serving_runtime.pools.directory import Directory, Entry
+from serving_runtime.pools.fetch_slots import FetchSlots, Transfer
 from serving_runtime.pools.metrics import PoolCounts
 from serving_runtime.pools.names import VersionKey, key_of
 from serving_runtime.pools.shown_models import ShownModels
@@ -92,6 +94,7 @@ class PoolLoader(OnDemand):
         self._versions: dict[str, set[VersionKey]] = {}
         self._unloading: set[str] = set()
         self._shown = ShownModels()
+        self._code_slots = FetchSlots(lifecycle.code_threads)
         self._failures: OrderedDict[str, tuple[float, ServingError]] = OrderedDict()
         directory.on_change = self._on_change
 
@@ -164,9 +167,16 @@ class PoolLoader(OnDemand):
         folder = Path(answer["folder"])
         try:
             marks = await asyncio.to_thread(local_marks, folder)
-            on_left = partial(self._left, name, hold)
-            found = Found(name, PoolRoot(folder), marks, serves_as=key.service, on_left=on_left)
-            await self._lifecycle.load(found)
+            found = Found(
+                name,
+                PoolRoot(folder),
+                marks,
+                serves_as=key.service,
+                on_left=partial(self._left, name, hold),
+                checked=answer.get("checked") is True,
+                code=any(path.rpartition("/")[2] == CODE_FILE for path in marks),
+            )
+            await self._load_found(key, found)
         except BaseException:
             hold.release()
             raise
@@ -174,6 +184,18 @@ class PoolLoader(OnDemand):
             self._identities[name] = answer["identity"]
             self._shown.load(key, self._lifecycle.servables[name, ""])
             self._versions.setdefault(key.model, set()).add(key)
+
+    async def _load_found(self, key: VersionKey, found: Found) -> None:
+        """Load a model; those in Python of one namespace, which may take as long as they want, in half of the slots."""
+        if not found.code:
+            await self._lifecycle.load(found)
+            return
+        place = Transfer(key.model.partition(".")[0])
+        await self._code_slots.take(place)
+        try:
+            await self._lifecycle.load(found)
+        finally:
+            self._code_slots.release(place)
 
     def _fail(self, name: str, error: ServingError, retry_s: float, reason: str) -> None:
         self._counts.failed(reason)

@@ -2,7 +2,7 @@
 
     {"id": 1, "look": "ns.svc"}      {"id": 1, "default": 3, "pinned": false, "versions": {"3": "<identity>"}}
     {"id": 2, "model": "ns.svc",     {"id": 2, "folder": "/…", "digest": "sha256:…", "version": 3,
-     "version": 3}                    "identity": "…"}
+     "version": 3}                    "identity": "…", "checked": true}
     {"release": "sha256:…"}          (no answer)
     {"hold": ["sha256:…"]}           (no answer)
 

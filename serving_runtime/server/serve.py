@@ -19,7 +19,7 @@ from pathlib import Path
 import uvloop
 
 from serving_runtime.engine.lifecycle.control_mode import Control, ControlMode
-from serving_runtime.engine.loading.settings import LoadSettings
+from serving_runtime.engine.loading.settings import LoadSettings, PoolCode
 from serving_runtime.engine.memory import process_memory
 from serving_runtime.engine.memory.budget import SHARE
 from serving_runtime.engine.memory.idle_memory_trim import EVERY_S, IdleMemoryTrim
@@ -120,7 +120,8 @@ def make_engine(every: Options, observers: Observers | None = None, pool: ModelP
         auto_complete=options.auto_complete,
         backend_settings=options.backend_config,
         backend_directory=options.backend_directory,
-        allow_python_models=options.allow_python_models,
+        allow_python_models=options.allow_python_models and pool is None,
+        pool=PoolCode(options.allow_python_models, options.sandboxed_model_memory_bytes) if pool is not None else None,
         config_name=options.config_name,
         retry_count=options.load_retry_count,
         summaries=every.metrics.settings.summary_latencies,

@@ -17,7 +17,8 @@ _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _EPERM, _EACCES, _ENOSYS = 1, 13, 38
 _UNKNOWN = 463
 """The first call number beyond the list."""
-_NEW_NAMESPACES = 0x7E020000
+_NEW_NAMESPACES, _THREAD = 0x7E020000, 0x10000
+_PR_SET_PDEATHSIG = 1
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _TYPE, _TCP = 1, 0xF, 6
 
@@ -90,8 +91,46 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "vhangup": (153, 58),
     "vserver": (236, None),
 }
+# For a process alone: what starts others, holds memory that no limit counts, or reaches other processes and files.
+_REFUSED_ALONE: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None),
+    "chown": (92, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "fork": (57, None),
+    "fremovexattr": (199, 16),
+    "fsetxattr": (190, 7),
+    "futimesat": (261, None),
+    "inotify_add_watch": (254, 27),
+    "ioprio_set": (251, 30),
+    "lchown": (94, None),
+    "lremovexattr": (198, 15),
+    "lsetxattr": (189, 6),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "migrate_pages": (256, 238),
+    "mq_open": (240, 180),
+    "msgget": (68, 186),
+    "removexattr": (197, 14),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "semget": (64, 190),
+    "setpriority": (141, 140),
+    "setxattr": (188, 5),
+    "shmget": (29, 194),
+    "utime": (132, None),
+    "utimensat": (280, 88),
+    "utimes": (235, None),
+    "vfork": (58, None),
+}
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _CLONE, _CLONE3, _SOCKET = (56, 220), (435, 435), (41, 198)
+_PRCTL, _PRLIMIT64 = (157, 167), (302, 261)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -101,15 +140,17 @@ def supported(machine: str | None = None) -> bool:
     return (machine or os.uname().machine) in _ARCHITECTURES
 
 
-def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True) -> bytes:
+def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True, alone: bool = False) -> bytes:
     """Return the filter, eight bytes an instruction.
 
     Without `sockets` only socket pairs are allowed. Else IPv4, IPv6 and netlink sockets are, and Unix sockets with
     `unix`; without `connects` IP sockets are TCP only: Landlock refuses its connections, and covers neither datagrams
-    nor other protocols.
+    nor other protocols. A process that is `alone` starts threads and no processes, ends with its parent, and changes
+    neither limits of other processes nor attributes of files.
     """
     architecture, column = _ARCHITECTURES[machine]
-    refused = sorted(number for numbers in _REFUSED.values() if (number := numbers[column]) is not None)
+    calls = {**_REFUSED, **(_REFUSED_ALONE if alone else {})}
+    refused = sorted(number for numbers in calls.values() if (number := numbers[column]) is not None)
     code = [
         _instruction(_LOAD, _ARCHITECTURE_AT),
         _instruction(_EQUAL, architecture, 1, 0),
@@ -119,6 +160,7 @@ def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True) -
         _instruction(_AT_LEAST, _UNKNOWN, 0, 1),  # also calls of the x32 ABI
         _instruction(_RETURN, _ERRNO | _ENOSYS),
         *_answered(refused, _ERRNO | _EPERM),
+        *(_alone(column) if alone else []),
         _instruction(_EQUAL, _CLONE[column], 0, 4),
         _instruction(_LOAD, _ARGUMENT_AT),
         _instruction(_ANY_BIT, _NEW_NAMESPACES, 0, 1),
@@ -150,7 +192,25 @@ def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True) -
     return b"".join([*code, _instruction(_RETURN, _ERRNO | _EACCES)])
 
 
-def install(*, unix: bool, connects: bool, sockets: bool = True) -> None:
+def _alone(column: int) -> list[bytes]:
+    """Return code that refuses new processes, limits of others, and to outlive the parent."""
+    code = []
+    for call, test in (
+        (_CLONE[column], _instruction(_ANY_BIT, _THREAD, 1, 0)),
+        (_PRLIMIT64[column], _instruction(_EQUAL, 0, 1, 0)),
+        (_PRCTL[column], _instruction(_EQUAL, _PR_SET_PDEATHSIG, 0, 1)),
+    ):
+        code += [
+            _instruction(_EQUAL, call, 0, 4),
+            _instruction(_LOAD, _ARGUMENT_AT),
+            test,
+            _instruction(_RETURN, _ERRNO | _EPERM),
+            _instruction(_LOAD, _NUMBER_AT),
+        ]
+    return code
+
+
+def install(*, unix: bool, connects: bool, sockets: bool = True, alone: bool = False) -> None:
     """Filter the system calls of this process and all its children; needs `no_new_privs`.
 
     Raises:
@@ -159,7 +219,7 @@ def install(*, unix: bool, connects: bool, sockets: bool = True) -> None:
     machine = os.uname().machine
     if not supported(machine):
         raise OSError(_ENOSYS, f"seccomp: the system calls of {machine} are not known")
-    text = program(machine, unix=unix, connects=connects, sockets=sockets)
+    text = program(machine, unix=unix, connects=connects, sockets=sockets, alone=alone)
     code = ctypes.create_string_buffer(text, len(text))
     filtered = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(text) // 8, ctypes.addressof(code)))
     if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filtered, 0, 0) < 0:

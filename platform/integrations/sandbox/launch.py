@@ -15,7 +15,6 @@ import ctypes
 import os
 import resource
 import signal
-import struct
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -26,10 +25,9 @@ if __name__ == "__main__":
 
 from integrations.sandbox import bubblewrap, namespaces, processes
 from integrations.sandbox.policy import Launch, Mode, Sandbox
-from serving_runtime.shared import landlock, seccomp
+from serving_runtime.shared import landlock, privileges, seccomp
 
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 1, 38, 24
-_CAPABILITIES, _CAPABILITY_VERSION = 64, 0x20080522
+_PR_SET_PDEATHSIG = 1
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PROCESSES = 4096
 _OUT_OF_MEMORY = "500"  # of 1000
@@ -102,7 +100,7 @@ def enclose(launch: Launch, wall: Sandbox, command: Sequence[str]) -> tuple[list
     if own:
         _limit(resource.RLIMIT_NPROC, _PROCESSES)  # of its own user namespace; Linux lets root have any number
         shared = [_SHARED_MEMORY]
-    _give_up_rights()
+    privileges.give_up()
     connects = wall.network.connects or (own and wall.network.own)
     try:
         landlock.restrict(
@@ -164,15 +162,6 @@ def _die_with(parent: int) -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it died before the line above
             os._exit(1)
-
-
-def _give_up_rights() -> None:
-    """Drop all capabilities for good, and forbid gaining any by running a program."""
-    for number in range(_CAPABILITIES):
-        _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
-    header, nothing = struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)
-    _libc.capset(header, nothing)
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def accelerators(names: Iterable[str]) -> list[str]:

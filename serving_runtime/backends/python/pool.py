@@ -65,10 +65,14 @@ class Pool(Generic[W]):
     Args:
         start: returns a ready worker, which calls the given function when it ends; raises ServingError.
         where: model and version in words.
+        stop: makes starts that go on fail, at the close.
     """
 
-    def __init__(self, start: Callable[[Callable[[W], None]], W], where: str) -> None:
+    def __init__(
+        self, start: Callable[[Callable[[W], None]], W], where: str, stop: Callable[[], None] = lambda: None
+    ) -> None:
         self._start = start
+        self._stop_starts = stop
         self._where = where
         self._changed = threading.Condition()
         self._slots: list[_Slot[W]] = []
@@ -83,7 +87,7 @@ class Pool(Generic[W]):
                 worker = self._start(self.ended)
                 self._slots.append(slot)
                 self._place(slot, worker)
-        except ServingError:
+        except BaseException:
             self.close()
             raise
 
@@ -125,11 +129,12 @@ class Pool(Generic[W]):
             slot.failures = 1 if steady else slot.failures + 1
             thread = threading.Thread(target=self._restart, args=(slot, worker), name="restart", daemon=True)
             self._restarts.add(thread)
-        thread.start()
+            thread.start()
 
     def close(self) -> None:
         """Stop all workers; returns when their processes have ended."""
         self._closed.set()
+        self._stop_starts()
         with self._changed:
             self._changed.notify_all()
             restarts = list(self._restarts)

@@ -28,9 +28,6 @@ from serving_runtime.telemetry.metrics.custom_metrics import OWN
 
 logger = logging.getLogger(__name__)
 
-_FINALIZE_S = 30.0
-"""How long `finalize` may take before its process is killed."""
-
 _LAST_S = 5.0
 """How long a process may take to end after it has closed its connection."""
 
@@ -76,7 +73,10 @@ class WorkerProcess:
 
     Attributes:
         load: its number of requests; kept by the pool.
+        finalize_s: how long `finalize` may take before the process is killed.
     """
+
+    finalize_s = 30.0
 
     def __init__(self, file: Path, where: str, calls: CallServer, on_end: Callable[["WorkerProcess"], None]) -> None:
         self.load = 0
@@ -87,22 +87,11 @@ class WorkerProcess:
         self._pending: dict[int, OnResponse] = {}
         self._lock = threading.Lock()
         self._replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._why = ""
         self._stopping = False
         self._ended = False
         self._started = False
-        ours, theirs = socket.socketpair()
-        outgoing, incoming = (os.memfd_create("fairlead-tensors", os.MFD_CLOEXEC) for _ in range(2))
-        fds = (theirs.fileno(), incoming, outgoing)  # the server's outgoing memory is the worker's incoming
-        self._process = subprocess.Popen(
-            [*interpreter(), "-u", "-m", "serving_runtime.backends.python.worker", str(file), *map(str, fds)],
-            pass_fds=fds,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        theirs.close()
-        self._channel = Channel(ours, outgoing, incoming)
+        self._process, self._channel = self._begin(file)
         self._threads = [
             threading.Thread(target=work, name=f"{name} of {where}", daemon=True)
             for name, work in (
@@ -113,6 +102,22 @@ class WorkerProcess:
         ]
         for thread in self._threads:
             thread.start()
+
+    def _begin(self, file: Path) -> "tuple[subprocess.Popen[bytes], Channel]":
+        """Start the process; returns it and the connection to it."""
+        ours, theirs = socket.socketpair()
+        outgoing, incoming = (os.memfd_create("fairlead-tensors", os.MFD_CLOEXEC) for _ in range(2))
+        fds = (theirs.fileno(), incoming, outgoing)  # the server's outgoing memory is the worker's incoming
+        process = subprocess.Popen(
+            [*interpreter(), "-u", "-m", "serving_runtime.backends.python.worker", str(file), *map(str, fds)],
+            pass_fds=fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        theirs.close()
+        return process, Channel(ours, (outgoing, incoming))
 
     @property
     def resident_bytes(self) -> int:
@@ -133,7 +138,7 @@ class WorkerProcess:
         Raises ModelError with the error of the model's code, or where the process ends.
         """
         try:
-            self._channel.send(dict(message))
+            self._send(dict(message))
             reply = self._replies.get(timeout=timeout_s)
         except (ChannelClosedError, queue.Empty) as error:
             raise ModelError(f"its worker process {self._end()} in {message['do']}()") from error
@@ -161,7 +166,7 @@ class WorkerProcess:
                 request.on_response(self._lost())
             return numbers
         with contextlib.suppress(ChannelClosedError):  # the receiving thread wakes those that wait
-            self._channel.send({"do": "execute", "requests": content, "explain": explain}, tensors)
+            self._send({"do": "execute", "requests": content, "explain": explain}, tensors)
         return numbers
 
     def cancel(self, number: int) -> None:
@@ -172,12 +177,17 @@ class WorkerProcess:
         """Let the model send another response."""
         self._send_later({"do": "taken", "number": number})
 
+    def end(self, why: str) -> None:
+        """Kill the process at once; `why` is part of a sentence."""
+        self._why = self._why or why
+        self._process.kill()
+
     def stop(self) -> None:
         """Finalize the model and end the process, in any state; returns when it has ended."""
         self._stopping = True
         if self._started and self._process.poll() is None:
             try:
-                self.ask({"do": "finalize"}, _FINALIZE_S)
+                self.ask({"do": "finalize"}, self.finalize_s)
             except ModelError as error:
                 logger.warning("%s: finalize failed: %s", self._where, error)
         self._channel.shut()
@@ -187,6 +197,10 @@ class WorkerProcess:
             if thread is not threading.current_thread():
                 thread.join()
         self._channel.close()
+
+    def _send(self, message: dict[str, Any], tensors: Sequence[Tensor] = ()) -> None:
+        """Send a message; raises ChannelClosedError."""
+        self._channel.send(message, tensors)
 
     def _send_later(self, message: dict[str, Any], tensors: Sequence[Tensor] = ()) -> None:
         """Queue a message for sending, without blocking: the event loop calls this too."""
@@ -201,7 +215,7 @@ class WorkerProcess:
     def _send_orders(self) -> None:
         with contextlib.suppress(ChannelClosedError):
             while (order := self._outbox.get()) is not None:
-                self._channel.send(*order)
+                self._send(*order)
                 del order  # its tensors are the worker's now
 
     def _kill(self) -> None:
@@ -211,11 +225,8 @@ class WorkerProcess:
         self._process.wait()
 
     def _receive(self) -> None:
-        try:
-            while True:
-                self._take(*self._channel.receive())
-        except ChannelClosedError:
-            pass
+        with contextlib.suppress(ChannelClosedError):
+            self._take_all()
         if not self._stopping:
             try:
                 self._process.wait(_LAST_S)  # the error names how it ended
@@ -232,6 +243,11 @@ class WorkerProcess:
                 on_response(lost)
         if not self._stopping:
             self._on_end(self)
+
+    def _take_all(self) -> None:
+        """Take messages until the process ends; raises ChannelClosedError."""
+        while True:
+            self._take(*self._channel.receive())
 
     def _take(self, message: dict[str, Any], tensors: list[Tensor]) -> None:
         match message["do"]:
@@ -264,6 +280,8 @@ class WorkerProcess:
 
     def _end(self) -> str:
         """Return how the process ended, in words."""
+        if self._why:
+            return self._why
         code = self._process.poll()
         if code is None:
             return "did not answer"
@@ -276,4 +294,7 @@ class WorkerProcess:
         assert stream is not None  # noqa: S101 - asked for above
         with stream:
             while line := stream.readline(_LONGEST_LINE):
-                logger.info("%s: %s", self._where, line.decode("utf-8", "replace").rstrip())
+                self._log(line)
+
+    def _log(self, line: bytes) -> None:
+        logger.info("%s: %s", self._where, line.decode("utf-8", "replace").rstrip())

@@ -29,6 +29,8 @@ class ModelFolder:
         root: the repository it belongs to; None for a folder from elsewhere.
         temporary: made for one load, and removed with the model that was loaded from it.
         on_left: called once the model that was loaded from it is unloaded; None where nothing waits for that.
+        checked: whether these files passed a check in a sandbox; concerns pools only.
+        code: whether code of its own may run as it is loaded, for as long as it wants; concerns pools only.
     """
 
     name: str
@@ -38,6 +40,8 @@ class ModelFolder:
     root: "Root | None" = None
     temporary: bool = False
     on_left: Callable[[], None] | None = None
+    checked: bool = False
+    code: bool = False
 
     def bring(self, version: int) -> None:
         """Fetch a version's files into the folder unless they are there; raises ModelError."""
@@ -105,7 +109,7 @@ class Found:
 
     Attributes:
         serves_as: the name in its answers and messages; empty for its own.
-        on_left: see ModelFolder.
+        on_left, checked, code: see ModelFolder.
     """
 
     name: str
@@ -113,12 +117,23 @@ class Found:
     marks: Marks
     serves_as: str = ""
     on_left: Callable[[], None] | None = None
+    checked: bool = False
+    code: bool = False
 
     def fetch(self) -> ModelFolder:
         """Return the model's folder on this machine; raises ModelError."""
         path = self.root.fetch(self.name, self.marks)
         name = self.serves_as or self.name
-        return ModelFolder(name, path, versions_in(self.marks), self.marks, root=self.root, on_left=self.on_left)
+        return ModelFolder(
+            name,
+            path,
+            versions_in(self.marks),
+            self.marks,
+            root=self.root,
+            on_left=self.on_left,
+            checked=self.checked,
+            code=self.code,
+        )
 
 
 class Repository:

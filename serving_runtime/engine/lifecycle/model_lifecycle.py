@@ -51,6 +51,7 @@ class Lifecycle:
         servables: those that answer, by name and version; by name and "" the highest version.
         on_switch: called whenever a name gets another servable.
         order: of idle models, where `stays` is given.
+        code_threads: how many models whose own code runs as they are loaded are opened at the same time.
 
     Args:
         evicts: idle models make room for those that are loaded.
@@ -79,6 +80,8 @@ class Lifecycle:
         self._answering = answering
         self._parts = Parts(self.models, self._load_part)
         self._threads = LoadThreads(threads)
+        self.code_threads = max(2, threads)
+        self._code_threads = LoadThreads(self.code_threads)
         self.order = LeastRecentlyUsed(self._last_used_ms, self._may_leave, stays) if stays is not None else None
         self._memory = UnloadedModels() if stays is not None else None
         self._admission = Admission(
@@ -252,7 +255,8 @@ class Lifecycle:
         fresh = [version for version in missing if version not in open_models]
         claims = await self._admission.claim(model.name, needs(model, plan, fresh))
         try:
-            opened = await self._threads.run(_open, plan, missing, self._settings, open_models)
+            threads = self._code_threads if plan.folder.code else self._threads
+            opened = await threads.run(_open, plan, missing, self._settings, open_models)
         except BaseException:
             self._admission.release(claims.values())
             raise
@@ -261,7 +265,7 @@ class Lifecycle:
             model.measured_bytes[version, plan.file_bytes[version]] = found.memory_bytes
             self._admission.settle(claim, found.model, found.memory_bytes)
         try:
-            await self._admission.check(model.name)
+            await self._admission.check(model.name, sum(opened[version][0].memory_bytes for version in claims))
             return self._servables(model, plan, reuse, opened)
         except Exception:
             for version in claims:
@@ -359,7 +363,7 @@ def _open(
     give_back()  # memory that reading the files took
     try:
         return {version: (found, _first_run(plan, version, found, settings)) for version, found in opened.items()}
-    except ModelError:
+    except BaseException:
         for version in opened.keys() - open_models.keys():
             opened[version].model.close()
         give_back()

@@ -18,7 +18,7 @@ from serving_runtime.config.support import PLATFORMS, refuse_unsupported
 from serving_runtime.engine.catalog import checksums, labels
 from serving_runtime.engine.catalog.checksums import Expected
 from serving_runtime.engine.catalog.repository import CONFIG_FILENAME, ModelFolder, chosen_versions, version_bytes
-from serving_runtime.engine.loading import auto_complete_config, ensembles, open_on_device, sequences
+from serving_runtime.engine.loading import auto_complete_config, ensembles, open_on_device, pool_rules, sequences
 from serving_runtime.engine.loading.ensembles import EnsembleModel
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.loading.warmup_samples import run_samples
@@ -166,7 +166,11 @@ def backend_of(wanted: LoadPlan, version: int, settings: LoadSettings) -> Backen
     try:
         name = _backend_name(wanted, version, settings)
         open_on_device.check_origin(wanted.folder, name)
-        registry.check_code(name, allowed=settings.allow_python_models)
+        if settings.pool is not None:
+            filename, checked = written.default_model_filename, wanted.folder.checked
+            pool_rules.check(name, filename, checked=checked, with_code=settings.pool.allowed)
+        else:
+            registry.check_code(name, allowed=settings.allow_python_models)
         return backend_for(name, settings)
     except ModelError as error:
         raise ModelError(f"model '{wanted.folder.name}' version {version}: {error}") from error
@@ -235,7 +239,7 @@ def _open_version(
         if loaded is None:
             _warm_up(config, model, wanted.folder.path, states, where)
         return OpenedModel(message, config, model, states, names)
-    except ModelError:
+    except BaseException:
         if loaded is None:
             model.close()
         raise

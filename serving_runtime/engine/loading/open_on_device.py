@@ -88,6 +88,7 @@ def _options(config: Any, settings: LoadSettings, folder: ModelFolder) -> Backen
         config=config,
         auto_complete=settings.auto_complete,
         allow_python_models=settings.allow_python_models and not folder.temporary,
+        sandboxed_bytes=settings.pool.memory_bytes if settings.pool is not None and settings.pool.allowed else None,
         memory_bytes=settings.memory_bytes or process_memory.limit_bytes(),
     )
 

@@ -65,8 +65,14 @@ class Admission:
         claim.size_bytes = size_bytes
         self._held[id(opened)] = claim
 
-    async def check(self, name: str) -> None:
-        """Make room for the measured memory of models; raises NoRoom where that is impossible."""
+    async def check(self, name: str, own_bytes: int) -> None:
+        """Make room for the measured memory of models; raises NoRoom where that is impossible.
+
+        Args:
+            own_bytes: of the model that was measured; more than all may take is refused without a wait.
+        """
+        if not self.budget.could_fit(own_bytes):
+            raise self.budget.refusal(name, own_bytes)
         async with self._one_at_a_time:
             await self._make_room(name, 0)
 

@@ -29,6 +29,7 @@ def main(arguments: Sequence[str]) -> int:
         cache=found.cache,
         cache_max_bytes=found.cache_max_bytes,
         concurrency=found.fetch_concurrency,
+        stall_s=found.fetch_stall_secs,
         patience=Patience(tries=found.fetch_tries, longest_s=4.0, deadline_s=600.0),
         registry=Registry(found.registry, found.token_file, found.certificate_authority),
         with_code=found.allow_code_files,
@@ -81,7 +82,14 @@ def _parser() -> Parser:
         type=positive,
         default=8,
         metavar="N",
-        help="number of models that are fetched at the same time (8)",
+        help="number of models that are fetched at the same time, half of them from one store (8)",
+    )
+    parser.add_argument(
+        "--fetch-stall-secs",
+        type=positive,
+        default=30,
+        metavar="N",
+        help="seconds without a byte after which requests for a model fail (30)",
     )
     parser.add_argument(
         "--fetch-tries", type=positive, default=4, metavar="N", help="maximum consecutive failures of a fetch (4)"

@@ -38,6 +38,7 @@ class ModelOptions:
     backend_config: dict[str, dict[str, str]]
     backend_directory: Path | None
     allow_python_models: bool
+    sandboxed_model_memory_bytes: int
     cache_bytes: int
     rate_limit: bool
     rate_limit_resources: dict[str, int]
@@ -82,6 +83,7 @@ class ModelOptions:
             backend_config=_by_backend(found.backend_config),
             backend_directory=found.backend_directory,
             allow_python_models=found.allow_python_models,
+            sandboxed_model_memory_bytes=found.sandboxed_model_memory_bytes,
             cache_bytes=found.cache_config,
             rate_limit=found.rate_limit != "off",
             rate_limit_resources=dict(found.rate_limit_resource),
@@ -188,7 +190,15 @@ def add(group: "argparse._ArgumentGroup") -> None:
         group,
         "--allow-python-models",
         default=False,
-        text="serves models whose files are or contain code (backend python), with the server's rights",
+        text="serves models whose files are or contain code (backend python), with the server's rights; of a pool "
+        "those in Python, each in a sandbox",
+    )
+    group.add_argument(
+        "--sandboxed-model-memory-bytes",
+        type=positive,
+        default=2 << 30,
+        metavar="N",
+        help="memory limit of each process that runs a pool's model in Python, beside its libraries (2 GiB)",
     )
     group.add_argument(
         "--cache-config",

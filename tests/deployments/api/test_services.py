@@ -54,6 +54,8 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "model_version": 2,
         "image": "",
         "protocol": "",
+        "pool": "",
+        "pool_memory_bytes": None,
         "template_changes": "",
         "role": "canary",
         "replicas_wanted": 1,

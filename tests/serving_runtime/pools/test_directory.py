@@ -104,3 +104,26 @@ async def test_an_unusable_document_is_an_error_of_its_model(place: Place, clien
     known = Directory(client)
     with pools.fetcher_here(place), pytest.raises(ModelError, match=r"document of 'ns\.svc' is not JSON"):
         await known.look("ns.svc")
+
+
+async def test_a_storm_of_unknown_names_is_bounded_and_known_models_are_found(
+    place: Place, clock: Clock, client: FetcherClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "MAX_WAITING", 500)
+    pools.write(place.catalog, "ns.svc", {1: pools.version(pools.artifact(tmp_path / "m"))})
+    known = Directory(client)
+    with pools.fetcher_here(place):
+        storm = [asyncio.create_task(known.look(f"ns.n{number}")) for number in range(directory.MAX_WAITING + 1000)]
+        await asyncio.sleep(0)
+        refused = await asyncio.gather(known.look("ns.other"), return_exceptions=True)
+        assert isinstance(refused[0], Unavailable)
+        assert f"and {directory.MAX_WAITING} requests wait for the catalog" in str(refused[0])
+        errors = await asyncio.gather(*storm, return_exceptions=True)
+        assert sum(isinstance(error, NotFound) for error in errors) == directory.MAX_WAITING
+        assert sum(isinstance(error, Unavailable) for error in errors) == 1000
+        assert client.requests == directory.MAX_WAITING
+        assert (await known.look("ns.svc")).default == 1
+        for number in range(directory.MAX_WAITING):  # for a second the catalog is not asked again
+            with pytest.raises(NotFound):
+                known.usable(f"ns.n{number}")
+        assert client.requests == directory.MAX_WAITING + 1

@@ -5,47 +5,12 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from serving_runtime.artifacts.download import Patience
 from serving_runtime.artifacts.unpack import digest_of_folder
 from tests.serving_runtime._support import pools
-from tests.serving_runtime._support.pools import Place, Store
-
-
-class Peer:
-    """A runtime's end of the socket."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._file = sock.makefile("rwb")
-
-    def send(self, **asked: Any) -> None:
-        self._file.write(json.dumps(asked).encode() + b"\n")
-        self._file.flush()
-
-    def read(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self._file.readline())
-        return found
-
-    def ask(self, **asked: Any) -> dict[str, Any]:
-        self.send(id=7, **asked)
-        return self.read()
-
-    def fails(self, **asked: Any) -> tuple[str, str]:
-        error = self.ask(**asked)["error"]
-        return error["kind"], error["message"]
-
-
-@contextmanager
-def peer(place: Place) -> Iterator[Peer]:
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(pools.DEADLINE_S)
-        sock.connect(str(place.socket))
-        yield Peer(sock)
+from tests.serving_runtime._support.pools import Place, Store, peer
 
 
 def files(folder: Path) -> list[str]:
@@ -159,6 +124,28 @@ def test_a_fetcher_killed_while_it_fetches_leaves_nothing_to_the_next(place: Pla
             assert files(Path(runtime.ask(model="a.x", version=1)["folder"])) == ["1/model.onnx"]
             shutil.rmtree(place.catalog)
             assert runtime.fails(look="a.x")[0] == "unknown"
+
+
+def test_a_runtime_that_ends_while_it_waits_leaves_its_fetch_to_the_next_and_holds_nothing(
+    place: Place, tmp_path: Path
+) -> None:
+    folders = [pools.artifact(tmp_path / str(width), width) for width in (100, 200)]
+    files_of = {f"/{number}.onnx": (folder / "model.onnx").read_bytes() for number, folder in enumerate(folders)}
+    with Store(files_of) as store:
+        for number, folder in enumerate(folders):
+            entry = pools.version(f"{store.url}/{number}.onnx", digest_of_folder(folder))
+            pools.write(place.catalog, f"a.m{number}", {1: entry})
+        with pools.fetcher_here(place, cache_max_bytes=len(files_of["/1.onnx"]) + 100), peer(place) as runtime:
+            store.go_on.clear()
+            with peer(place) as ending:
+                ending.send(id=1, model="a.m0", version=1)
+                pools.wait_until(lambda: store.asked, "the store is asked")
+            store.go_on.set()
+            first = Path(runtime.ask(model="a.m0", version=1)["folder"])
+            assert store.asked == ["/0.onnx"]
+            runtime.send(release=digest_of_folder(folders[0]))
+            assert "folder" in runtime.ask(model="a.m1", version=1)  # there is room: nothing holds the first one
+            assert not first.exists()
 
 
 def test_it_says_why_it_cannot_start(place: Place, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from serving_runtime.common.errors import ModelError, NoRoom, NotFound, ServingError, Unavailable, Unsupported
+from serving_runtime.engine.lifecycle import on_demand
 from serving_runtime.engine.lifecycle.control_mode import Control
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.memory import process_memory
@@ -140,6 +141,21 @@ async def test_a_thousand_requests_at_once_for_a_cold_model_make_one_load(place:
                 assert pool.counts.misses == 1000
                 page: dict[str, Any] = {family.name: family.samples for family in pool.families()}
                 assert page["fairlead_pool_load_duration_us"][0][1].count == 1
+
+
+async def test_a_thousand_models_at_once_are_loaded_and_more_requests_are_refused(place: Place, tmp_path: Path) -> None:
+    model = pools.version(pools.artifact(tmp_path / "m"))
+    services = [f"m{number}" for number in range(on_demand.MAX_WAITING + 100)]
+    for service in services:
+        pools.write(place.catalog, f"ns.{service}", {1: model})
+    with pools.fetcher_here(place):
+        async with engine_of(place) as (engine, pool):
+            answers = await asyncio.gather(*[ask(engine, pool, service, width=4) for service in services])
+            refused = [answer for answer in answers if isinstance(answer, ServingError)]
+            assert 0 < len(refused) <= 100
+            assert all(isinstance(error, Unavailable) for error in refused)
+            assert "requests with 0 bytes wait for models already" in str(refused[0])
+            assert len(loaded(engine)) == len(services) - len(refused)
 
 
 async def test_requests_in_flight_are_answered_while_their_model_leaves_the_catalog(

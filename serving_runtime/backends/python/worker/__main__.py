@@ -15,9 +15,14 @@ def main() -> None:
     faulthandler.enable()  # on a crash in a library, its place goes to the server's log
     file, *numbers = sys.argv[1:]
     connection_fd, outgoing, incoming = map(int, numbers)
-    connection = connect(Channel(socket.socket(fileno=connection_fd), outgoing, incoming))
+    serve(Path(file), Channel(socket.socket(fileno=connection_fd), (outgoing, incoming)))
+
+
+def serve(file: Path, channel: Channel) -> None:
+    """Run the model in a file until the server sends the end, or has gone."""
+    connection = connect(channel)
     connection.start()
-    Service(connection, Path(file)).run()
+    Service(connection, file).run()
 
 
 if __name__ == "__main__":

@@ -52,4 +52,5 @@ class Catalog:
 
 def _version(revision: DesiredRevision) -> dict[str, Any]:
     config = {"config": dict(revision.model_config)} if revision.model_config else {}
-    return {"digest": revision.artifact_digest, "origin": str(folder_of(revision.artifact_uri)), **config}
+    origin = str(folder_of(revision.artifact_uri))
+    return {"digest": revision.artifact_digest, "origin": origin, "checked": True, **config}  # READY: the registry did
