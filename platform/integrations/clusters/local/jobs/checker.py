@@ -30,7 +30,7 @@ CHECKER = (*RUNTIME[:-1], "serving_runtime.engine.inspection.checker")
 SCHEMA = "fairlead.checker/v1"
 _ONE_THREAD = {"ORT_DISABLE_TELEMETRY": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Libraries that start threads as they are imported: a process that forks has one."""
-_STARTS_WITHIN_S, _ANSWERS_WITHIN_S = 30.0, 10.0
+_STARTS_WITHIN_S, _ANSWERS_WITHIN_S, _ENDS_WITHIN_S = 30.0, 10.0, 2.0
 _MOST_HEAD_BYTES, _MOST_BYTES, _PIECE_BYTES = 200, 4 << 20, 1 << 16
 _ANSWERED = (0, 2)
 _CHECKED = frozenset({JobKind.INSPECT, JobKind.PROFILE})
@@ -179,5 +179,8 @@ def checker(folder: Path, timeout_s: float, *, program: tuple[str, ...] = CHECKE
                 found = Checker(process, repositories)
                 yield found if found.greeted() else None
             finally:
+                with suppress(OSError, subprocess.TimeoutExpired):
+                    process.stdin and process.stdin.close()  # it ends by itself then
+                    process.wait(timeout=_ENDS_WITHIN_S)
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
