@@ -9,7 +9,7 @@ import pytest
 
 from integrations.clusters.base import Job, JobKind, JobResult
 from integrations.clusters.local.jobs.checker import Checker, checker
-from serving_runtime.shared import landlock, seccomp
+from serving_runtime.shared import landlock, seccomp, single_process
 from tests.security._support import taken_over_check
 from tests.serving_runtime import onnx_models
 
@@ -79,3 +79,14 @@ def test_a_model_that_does_not_answer_costs_its_own_time(checked: Checked, attac
 def test_a_model_that_ends_its_check_has_no_answer_and_stops_no_other(checked: Checked, attack: str) -> None:
     assert checked.attacked(attack, timeout_s=8.0) is None
     assert checked.is_sound()
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_every_jump_of_the_filter_lands_inside_it(machine: str) -> None:
+    program = single_process.program(machine, 4711)
+    steps = [program[at : at + 8] for at in range(0, len(program), 8)]
+    for place, step in enumerate(steps):
+        code, then, otherwise = int.from_bytes(step[:2], "little"), step[2], step[3]
+        if code & 7 == 5:  # a jump
+            assert place + 1 + max(then, otherwise) < len(steps)
+    assert steps[-1][0] == 6  # the last returns

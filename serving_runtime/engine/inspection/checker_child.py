@@ -29,7 +29,6 @@ _FAILED = 70
 _NO_NEW_PRIVILEGES = 38  # prctl: PR_SET_NO_NEW_PRIVS
 _SYSTEM = ("/bin", "/etc/ld.so.cache", "/etc/localtime", "/lib", "/lib32", "/lib64", "/proc", "/sys", "/usr")
 _DEVICES = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
-_OPEN_FILES = 256
 
 
 def become(question: str, folder: Path, pipe: int, cpu_s: int) -> NoReturn:
@@ -98,7 +97,6 @@ def _limit(cpu_s: int) -> None:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_CPU, cpu_s),
         (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES),
     ):
         hard = resource.getrlimit(kind)[1]
         allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
