@@ -123,8 +123,8 @@ def _pushed(client: Client, name: str, file: Path, query: Sequence[tuple[str, st
         raise
     except (CliError, OSError) as error:
         return _row(file, name, error=str(error))
-    error = version["reason"] if version["status"] == "REJECTED" else ""
-    return _row(file, name, version["number"], version["status"], error)
+    reason = version["reason"] if version["status"] == "REJECTED" else ""
+    return _row(file, name, version["number"], version["status"], reason)
 
 
 def _checked(client: Client, name: str, file: Path, number: int, timeout_s: float) -> Json:

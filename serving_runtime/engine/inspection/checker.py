@@ -89,7 +89,8 @@ def ask(question: str, folder: Path, limit_s: float, mapped: resident_pages.Rang
 
 def _content(pipe: int, deadline: float) -> tuple[bytes, bool]:
     """Return what comes until the end of the pipe, and whether that came in time and within the limit."""
-    pieces, size = [], 0
+    pieces: list[bytes] = []
+    size = 0
     while size <= MOST_BYTES and (left_s := deadline - time.monotonic()) > 0:
         if select.select([pipe], [], [], left_s)[0]:
             piece = os.read(pipe, _PIECE_BYTES)

@@ -84,8 +84,7 @@ class Checker:
         what = json.dumps([job.artifact_uri, job.model_config])
         if self._laid_out[0] == what:
             return self._laid_out[1]
-        if self._models:
-            shutil.rmtree(self._repositories / str(self._models))
+        shutil.rmtree(self._repositories / str(self._models), ignore_errors=True)
         self._models += 1
         model = self._repositories / str(self._models) / "model"
         self._laid_out = ("", model)

@@ -64,7 +64,8 @@ def test_what_is_no_graph_of_this_machine_has_a_process_of_its_own(tmp_path):
     with checker(tmp_path / "jobs", 60.0) as found:
         assert found.run(inspect(booster.parents[1].as_uri())) is None
         assert found.run(inspect(elsewhere)) is None
-        assert found.run(inspect((tmp_path / "gone").as_uri())) is None
+        for uri in ((tmp_path / "gone").as_uri(), "s3://elsewhere/model"):
+            assert found.run(inspect(uri)) is None
         assert found.run(inspect(sound, resources=Resources(accelerator="nvidia.com/gpu"))) is None
         assert found.run(Job(JobKind.TUNE, sound, 60.0)) is None
         assert found.runs
