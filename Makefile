@@ -182,6 +182,10 @@ bench-pools: setup-dev ## what a pool costs a warm request, and 100,000 models i
 	@$(BIN)/python -m benchmarks.pools
 	@$(BIN)/python -m benchmarks.pools.simulation --check $(if $(QUICK),--models 10000 --requests 200000)
 
+.PHONY: bench-bulk
+bench-bulk: setup-dev ## registration of many models, and their checks with a process for each and one for many (QUICK=1: 100 models, a minute)
+	@$(BIN)/python -m benchmarks.registry.bulk $(if $(QUICK),--models 100 --alone 10)
+
 .PHONY: bench-gpu
 bench-gpu: setup-dev ## the server beside the same torch module alone, on an NVIDIA GPU (DEVICE=cpu: try the script without; RECORD=1)
 	@$(BIN)/python -m benchmarks.gpu $(if $(DEVICE),--device $(DEVICE)) $(if $(RECORD),--record)

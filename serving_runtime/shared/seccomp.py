@@ -11,10 +11,10 @@ import struct
 from collections.abc import Sequence
 
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
-_LOAD, _AND, _JUMP, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06
-_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENT_AT = 0, 4, 16
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_EPERM, _EACCES, _ENOSYS = 1, 13, 38
+LOAD, _AND, _JUMP, EQUAL, _AT_LEAST, ANY_BIT, RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x45, 0x06
+NUMBER_AT, ARCHITECTURE_AT, ARGUMENT_AT = 0, 4, 16
+ALLOW, ERRNO = 0x7FFF0000, 0x00050000
+EPERM, _EACCES, _ENOSYS = 1, 13, 38
 _UNKNOWN = 463
 """The first call number beyond the list."""
 _NEW_NAMESPACES, _THREAD = 0x7E020000, 0x10000
@@ -128,7 +128,7 @@ _REFUSED_ALONE: dict[str, tuple[int | None, int | None]] = {
     "utimes": (235, None),
     "vfork": (58, None),
 }
-_ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _CLONE, _CLONE3, _SOCKET = (56, 220), (435, 435), (41, 198)
 _PRCTL, _PRLIMIT64 = (157, 167), (302, 261)
 
@@ -137,7 +137,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def supported(machine: str | None = None) -> bool:
     """Return whether the list has the numbers of the machine's architecture."""
-    return (machine or os.uname().machine) in _ARCHITECTURES
+    return (machine or os.uname().machine) in ARCHITECTURES
 
 
 def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True, alone: bool = False) -> bytes:
@@ -148,64 +148,64 @@ def program(machine: str, *, unix: bool, connects: bool, sockets: bool = True, a
     nor other protocols. A process that is `alone` starts threads and no processes, ends with its parent, and changes
     neither limits of other processes nor attributes of files.
     """
-    architecture, column = _ARCHITECTURES[machine]
+    architecture, column = ARCHITECTURES[machine]
     calls = {**_REFUSED, **(_REFUSED_ALONE if alone else {})}
     refused = sorted(number for numbers in calls.values() if (number := numbers[column]) is not None)
     code = [
-        _instruction(_LOAD, _ARCHITECTURE_AT),
-        _instruction(_EQUAL, architecture, 1, 0),
-        _instruction(_RETURN, _ERRNO | _ENOSYS),
-        _instruction(_LOAD, _NUMBER_AT),
-        *_answered([_CLONE3[column]], _ERRNO | _ENOSYS),
-        _instruction(_AT_LEAST, _UNKNOWN, 0, 1),  # also calls of the x32 ABI
-        _instruction(_RETURN, _ERRNO | _ENOSYS),
-        *_answered(refused, _ERRNO | _EPERM),
+        instruction(LOAD, ARCHITECTURE_AT),
+        instruction(EQUAL, architecture, 1, 0),
+        instruction(RETURN, ERRNO | _ENOSYS),
+        instruction(LOAD, NUMBER_AT),
+        *answered([_CLONE3[column]], ERRNO | _ENOSYS),
+        instruction(_AT_LEAST, _UNKNOWN, 0, 1),  # also calls of the x32 ABI
+        instruction(RETURN, ERRNO | _ENOSYS),
+        *answered(refused, ERRNO | EPERM),
         *(_alone(column) if alone else []),
-        _instruction(_EQUAL, _CLONE[column], 0, 4),
-        _instruction(_LOAD, _ARGUMENT_AT),
-        _instruction(_ANY_BIT, _NEW_NAMESPACES, 0, 1),
-        _instruction(_RETURN, _ERRNO | _EPERM),
-        _instruction(_RETURN, _ALLOW),
+        instruction(EQUAL, _CLONE[column], 0, 4),
+        instruction(LOAD, ARGUMENT_AT),
+        instruction(ANY_BIT, _NEW_NAMESPACES, 0, 1),
+        instruction(RETURN, ERRNO | EPERM),
+        instruction(RETURN, ALLOW),
     ]
     if not sockets:
-        end = [_instruction(_EQUAL, _SOCKET[column], 0, 1), _instruction(_RETURN, _ERRNO | _EACCES)]
-        return b"".join([*code, *end, _instruction(_RETURN, _ALLOW)])
+        end = [instruction(EQUAL, _SOCKET[column], 0, 1), instruction(RETURN, ERRNO | _EACCES)]
+        return b"".join([*code, *end, instruction(RETURN, ALLOW)])
     plain = [_NETLINK, *([_UNIX] if unix else []), *([_INET, _INET6] if connects else [])]
     code += [
-        _instruction(_EQUAL, _SOCKET[column], 1, 0),
-        _instruction(_RETURN, _ALLOW),
-        _instruction(_LOAD, _ARGUMENT_AT),
-        *_answered(plain, _ALLOW),
+        instruction(EQUAL, _SOCKET[column], 1, 0),
+        instruction(RETURN, ALLOW),
+        instruction(LOAD, ARGUMENT_AT),
+        *answered(plain, ALLOW),
     ]
     if not connects:
         code += [
-            _instruction(_EQUAL, _INET, 2, 0),
-            _instruction(_EQUAL, _INET6, 1, 0),
-            _instruction(_RETURN, _ERRNO | _EACCES),
-            _instruction(_LOAD, _ARGUMENT_AT + 8),
-            _instruction(_AND, _TYPE),
-            _instruction(_EQUAL, _STREAM, 1, 0),
-            _instruction(_RETURN, _ERRNO | _EACCES),
-            _instruction(_LOAD, _ARGUMENT_AT + 16),
-            *_answered([0, _TCP], _ALLOW),
+            instruction(EQUAL, _INET, 2, 0),
+            instruction(EQUAL, _INET6, 1, 0),
+            instruction(RETURN, ERRNO | _EACCES),
+            instruction(LOAD, ARGUMENT_AT + 8),
+            instruction(_AND, _TYPE),
+            instruction(EQUAL, _STREAM, 1, 0),
+            instruction(RETURN, ERRNO | _EACCES),
+            instruction(LOAD, ARGUMENT_AT + 16),
+            *answered([0, _TCP], ALLOW),
         ]
-    return b"".join([*code, _instruction(_RETURN, _ERRNO | _EACCES)])
+    return b"".join([*code, instruction(RETURN, ERRNO | _EACCES)])
 
 
 def _alone(column: int) -> list[bytes]:
     """Return code that refuses new processes, limits of others, and to outlive the parent."""
     code = []
     for call, test in (
-        (_CLONE[column], _instruction(_ANY_BIT, _THREAD, 1, 0)),
-        (_PRLIMIT64[column], _instruction(_EQUAL, 0, 1, 0)),
-        (_PRCTL[column], _instruction(_EQUAL, _PR_SET_PDEATHSIG, 0, 1)),
+        (_CLONE[column], instruction(ANY_BIT, _THREAD, 1, 0)),
+        (_PRLIMIT64[column], instruction(EQUAL, 0, 1, 0)),
+        (_PRCTL[column], instruction(EQUAL, _PR_SET_PDEATHSIG, 0, 1)),
     ):
         code += [
-            _instruction(_EQUAL, call, 0, 4),
-            _instruction(_LOAD, _ARGUMENT_AT),
+            instruction(EQUAL, call, 0, 4),
+            instruction(LOAD, ARGUMENT_AT),
             test,
-            _instruction(_RETURN, _ERRNO | _EPERM),
-            _instruction(_LOAD, _NUMBER_AT),
+            instruction(RETURN, ERRNO | EPERM),
+            instruction(LOAD, NUMBER_AT),
         ]
     return code
 
@@ -219,7 +219,11 @@ def install(*, unix: bool, connects: bool, sockets: bool = True, alone: bool = F
     machine = os.uname().machine
     if not supported(machine):
         raise OSError(_ENOSYS, f"seccomp: the system calls of {machine} are not known")
-    text = program(machine, unix=unix, connects=connects, sockets=sockets, alone=alone)
+    attach(program(machine, unix=unix, connects=connects, sockets=sockets, alone=alone))
+
+
+def attach(text: bytes) -> None:
+    """Add a filter to those of this process; each call is then as all of them allow. Raises OSError."""
     code = ctypes.create_string_buffer(text, len(text))
     filtered = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(text) // 8, ctypes.addressof(code)))
     if _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filtered, 0, 0) < 0:
@@ -227,11 +231,11 @@ def install(*, unix: bool, connects: bool, sockets: bool = True, alone: bool = F
         raise OSError(number, f"seccomp: {os.strerror(number)}")
 
 
-def _answered(numbers: Sequence[int], answer: int) -> list[bytes]:
+def answered(numbers: Sequence[int], answer: int) -> list[bytes]:
     """Return code that ends with `answer` where the loaded value is one of the numbers, and goes on where not."""
-    code = [_instruction(_EQUAL, number, len(numbers) - place, 0) for place, number in enumerate(numbers)]
-    return [*code, _instruction(_JUMP, 1), _instruction(_RETURN, answer)]
+    code = [instruction(EQUAL, number, len(numbers) - place, 0) for place, number in enumerate(numbers)]
+    return [*code, instruction(_JUMP, 1), instruction(RETURN, answer)]
 
 
-def _instruction(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+def instruction(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
     return struct.pack("=HBBI", code, then, otherwise, value)

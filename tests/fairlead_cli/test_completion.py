@@ -32,7 +32,7 @@ _fairlead
 _ASK_FISH = "source $argv[1]; complete -C (string join ' ' -- fairlead $argv[2..-1])"
 CASES = [
     pytest.param(["roll"], {"rollouts"}, id="a command's first letters"),
-    pytest.param(["models", "pu"], {"push", "pull"}, id="verbs of a noun"),
+    pytest.param(["models", "pu"], {"push", "push-many", "pull"}, id="verbs of a noun"),
     pytest.param(["alias", ""], {"delete", "protect", "set", "unprotect"}, id="all verbs of a noun"),
     pytest.param(["rollouts", "start", "digits", "--po"], {"--policy"}, id="an option of a command"),
     pytest.param(["services", "list", "--output", "j"], {"json"}, id="a value of an option"),

@@ -174,6 +174,7 @@ CALLS = {
     "login": Asked("--token flt_1", {"GET /whoami": {"user": "ann"}}),
     "whoami": Asked("", {"GET /whoami": {"user": "ann"}}),
     "models push": Asked("m.onnx --name m", {"POST /models/m/versions?filename=m.onnx": VERSION}),
+    "models push-many": Asked("many", {"POST /models/m/versions?filename=m.onnx": VERSION}),
     "models imports": Asked("m", {"GET /models/m/imports": listed(IMPORT)}),
     "models stop-import": Asked("m 3", {"DELETE /models/m/imports/3": {}}),
     "models tune": Asked(
@@ -348,6 +349,8 @@ def test_every_command_that_answers_is_asked() -> None:
 @pytest.mark.parametrize("words", CALLS)
 def test_the_answer_for_programs_is_one_json_document(words: str, fairlead: Fairlead, api: Any, at_home: Path) -> None:
     (at_home / "m.onnx").write_bytes(b"onnx")
+    (at_home / "many").mkdir()
+    (at_home / "many" / "m.onnx").write_bytes(b"onnx")
     (at_home / "request.json").write_text("{}")
     (at_home / "s.yaml").write_text("metadata: {name: s}")
     (at_home / "p.yaml").write_text("name: p")

@@ -6,6 +6,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from common.errors import Unavailable
+from common.randomness import new_id
 from control_plane.celery import app
 from integrations.clusters.base import Job, JobKind, JobResult
 from registry import hooks, tasks
@@ -281,3 +283,137 @@ def test_a_version_is_measured_on_slices_too_and_what_cannot_be_keeps_it_from_no
         {"resource": on[2], "problem": "it is away"},
     ]
     assert [job.resources.accelerator for job in fake.jobs] == ["", "", *on]
+
+
+class FakeChecker:
+    """Answers as it is told, one answer a job; None where the model needs a process of its own."""
+
+    def __init__(self, answers: list[JobResult | None], then: Callable[[], None] = lambda: None) -> None:
+        self.runs, self.jobs = True, list[Job]()
+        self._answers, self._then = answers, then
+
+    def answers_with(self, answers: list[JobResult | None]) -> None:
+        self._answers, self._then = answers, lambda: None
+
+    def run(self, job: Job) -> JobResult | None:
+        self.jobs.append(job)
+        answer = self._answers.pop(0)
+        if not self._answers:
+            self._then()
+        return answer
+
+
+class FakeClusterThatChecksMany(FakeCluster):
+    """A cluster with a checker."""
+
+    def __init__(self, checker: FakeChecker, *ends: JobResult | Exception) -> None:
+        super().__init__(*ends)
+        self.checkers = [checker]
+
+    @contextmanager
+    def checker(self, timeout_s: float) -> Iterator[FakeChecker]:
+        yield self.checkers.pop(0)
+
+
+INSPECTED = JobResult(0, '{"schema":"fairlead.inspect/v1","platform":"p","inputs":[],"outputs":[]}')
+PROFILED = JobResult(0, '{"schema":"fairlead.profile/v1","batches":[]}')
+REFUSED = JobResult(2, '{"schema":"fairlead.inspect/v1","error":"no"}')
+
+
+@pytest.fixture
+def four(register: Register, settings: Settings) -> list[ModelVersion]:
+    settings.MODEL_CHECKS_AT_ONCE = 1
+    return [register(content=content, status=Status.PENDING) for content in "abcd"]
+
+
+def statuses() -> list[tuple[str, int]]:
+    return list(ModelVersion.objects.order_by("pk").values_list("status", "attempts"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_versions_that_wait_are_checked_by_one_process(
+    four: list[ModelVersion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checker = FakeChecker([INSPECTED, PROFILED, REFUSED, None, None, INSPECTED, PROFILED])
+    driver = FakeClusterThatChecksMany(checker, INSPECTED, PROFILED)
+    monkeypatch.setattr(hooks, "job_driver", lambda _now: [driver])
+    tasks.check_version(four[0].pk)
+    assert statuses() == [("READY", 1), ("REJECTED", 1), ("READY", 1), ("READY", 1)]
+    alone = four[2].artifact_uri
+    assert [job.artifact_uri for job in driver.jobs] == [alone, alone], "it needs a process of its own"
+    assert driver.in_transaction == [False, False]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("end", ["the time is over", "the worker ends", "the checker broke"])
+def test_what_a_batch_does_not_come_to_waits_as_before(
+    four: list[ModelVersion], monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    def over() -> None:
+        if end == "the time is over":
+            monkeypatch.setattr(tasks, "_BATCH_S", -1.0)
+        elif end == "the worker ends":
+            monkeypatch.setattr(tasks, "is_stopping", lambda: True)
+        else:
+            checker.runs = False
+
+    checker = FakeChecker([INSPECTED, PROFILED], over)
+    driver = FakeClusterThatChecksMany(checker)
+    monkeypatch.setattr(hooks, "job_driver", lambda _now: [driver])
+    tasks.check_version(four[0].pk)
+    assert statuses() == [("READY", 1), *[("PENDING", 0)] * 3]
+    assert not ModelVersion.objects.exclude(claim=None).exists()
+    driver.checkers = [FakeChecker([REFUSED] * 3)]
+    monkeypatch.setattr(tasks, "_BATCH_S", 60.0)
+    monkeypatch.setattr(tasks, "is_stopping", lambda: False)
+    tasks.check_version(four[1].pk)
+    assert statuses() == [("READY", 1), *[("REJECTED", 1)] * 3]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_check_that_is_repeated_has_a_process_of_its_own(
+    four: list[ModelVersion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ModelVersion.objects.filter(pk=four[0].pk).update(attempts=1)
+    checker = FakeChecker([REFUSED] * 3)
+    driver = FakeClusterThatChecksMany(checker, REFUSED)
+    monkeypatch.setattr(hooks, "job_driver", lambda _now: [driver])
+    tasks.check_version(four[0].pk)
+    assert [job.artifact_uri for job in driver.jobs] == [four[0].artifact_uri]
+    assert len(checker.jobs) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_version_that_another_worker_has_by_now_is_left_to_it(
+    four: list[ModelVersion], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken() -> None:
+        others = timezone.now() + timedelta(minutes=1)
+        ModelVersion.objects.filter(pk=four[1].pk).update(claim=new_id(), attempts=2, next_check_at=others)
+        ModelVersion.objects.filter(pk=four[2].pk).delete()
+        checker.answers_with([REFUSED])
+
+    checker = FakeChecker([INSPECTED, PROFILED], taken)
+    driver = FakeClusterThatChecksMany(checker)
+    monkeypatch.setattr(hooks, "job_driver", lambda _now: [driver])
+    tasks.check_version(four[0].pk)
+    assert statuses() == [("READY", 1), ("PENDING", 2), ("REJECTED", 1)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_models_are_ready_by_one_process(
+    api: Api, store_folder: Path, linear_model: Onnx, settings: Settings
+) -> None:
+    """With the real runtime; hints do not reach a broker here."""
+    settings.MODEL_CHECKS_AT_ONCE = 1
+    client = api(Scope.WRITE)
+    for seed in range(6):
+        address = f"/api/v1/models/linear-{seed}/versions?filename=model.onnx"
+        content = linear_model(seed=seed, opset=99 if seed == 3 else 17)
+        assert client.post(address, content, content_type="application/octet-stream").status_code == 201
+    first = ModelVersion.objects.order_by("pk")[0]
+    tasks.check_version(first.pk)
+    found = ModelVersion.objects.order_by("pk")
+    assert [version.status for version in found] == ["READY"] * 3 + ["REJECTED"] + ["READY"] * 2
+    assert "uses opset 99 of ai.onnx; this runtime supports" in found[3].reason
+    assert found[0].signature["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}]

@@ -52,6 +52,11 @@ def stop(**_: object) -> None:
     _stopping.set()
 
 
+def is_stopping() -> bool:
+    """Return whether this worker is shutting down, so that no further work should begin."""
+    return _stopping.is_set()
+
+
 def run(
     kind: JobKind[Row, Order, Report],
     row_id: int,

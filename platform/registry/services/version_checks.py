@@ -2,10 +2,13 @@
 
 A check is claimed by a conditional UPDATE that names the values read, so of two workers exactly one gets it. The
 claim's id fences the outcome: a worker that was silent for longer than its lease cannot overwrite another's result.
+
+Where one process can check many versions, a worker claims a batch of them under one id, in turns of teams as they wait.
+It renews the lease of all that are left together, and releases those that it does not come to.
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,15 +32,24 @@ from registry.services import compatibility
 MOST_AT_ONCE = 20
 """Concurrent checks of the whole installation where they run on Kubernetes, unless the setting says another number."""
 
+MOST_IN_A_BATCH = 64
+"""Limit of versions that one claim covers: enough that the start of a process counts little in each."""
+
 _ACTOR = "fairlead"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Claim to write the outcome of one check."""
+    """Claim to write the outcome of one check.
+
+    Attributes:
+        id: of the batch.
+        attempt: 1 for the first.
+    """
 
     id: uuid.UUID
     version_id: int
+    attempt: int
     artifact_uri: str
     digest: str
     origin: str
@@ -49,30 +61,57 @@ def checks_at_once(now: datetime) -> int:
     return settings.MODEL_CHECKS_AT_ONCE or min(MOST_AT_ONCE, *hooks.jobs_at_once(now))
 
 
-def check_begin(*, version_id: int, now: datetime, lease: timedelta) -> Claim | None:
-    """Claim the version's check; None where none is due, it is not its turn, or the limit of checks is reached.
+def checks_begin(*, version_id: int, now: datetime, lease: timedelta, most: int = 1) -> list[Claim]:
+    """Claim the version's check, and up to `most` with those that wait longest; the others' turns come first.
 
-    A check whose lease expired is parked instead.
+    None where none is due, it is not its turn, or the limit of checks is reached. Those that wait are divided among the
+    workers that may still begin. A check whose lease expired is parked instead.
     """
-    version = ModelVersion.objects.select_related("model").filter(pk=version_id).first()
+    version = ModelVersion.objects.filter(pk=version_id).first()
     if version is None or not version_lifecycle.may_begin(version.check_state, now):
+        return []
+    if version.claim is not None:
+        _park(version, now)
+        return []
+    running = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__gt=now).exclude(claim=None)
+    free = checks_at_once(now) - running.values("claim").distinct().count()
+    if free <= 0:
+        return []
+    waiting = versions_to_check(now=now, limit=free * most)
+    if version.pk not in waiting[:free]:
+        return []
+    size = min(most, -(-len(waiting) // free))
+    batch_id = new_id()
+    chosen = [version.pk, *(pk for pk in waiting if pk != version.pk)][:size]
+    rows = ModelVersion.objects.select_related("model").in_bulk(chosen)
+    begun = [_begin(rows[pk], batch_id, now, lease) for pk in chosen if pk in rows]
+    return [claim for claim in begun if claim is not None]
+
+
+def _begin(version: ModelVersion, claim_id: uuid.UUID, now: datetime, lease: timedelta) -> Claim | None:
+    if not version_lifecycle.may_begin(version.check_state, now):
         return None
     if version.claim is not None:
         _park(version, now)
         return None
-    running = ModelVersion.objects.filter(status=Status.PENDING.value, next_check_at__gt=now).exclude(claim=None)
-    free = checks_at_once(now) - running.count()
-    if free <= 0 or version.pk not in versions_to_check(now=now, limit=free):
-        return None
     state = version_lifecycle.begin(version.check_state, now, lease)
-    lineage = version.lineage
-    claim = Claim(new_id(), version.pk, version.artifact_uri, version.digest, origin_of(lineage), resources_of(lineage))
     with transaction.atomic():
         begun = state.status is Status.PENDING
-        won = _as_read(version).update(**_columns(state), claim=claim.id if begun else None, check_begun_at=now)
+        won = _as_read(version).update(**_columns(state), claim=claim_id if begun else None, check_begun_at=now)
         if won and not begun:
             _record_outcome(version, state, now)
-    return claim if won and begun else None
+    if not (won and begun):
+        return None
+    lineage = version.lineage
+    return Claim(
+        claim_id,
+        version.pk,
+        state.attempts,
+        version.artifact_uri,
+        version.digest,
+        origin_of(lineage),
+        resources_of(lineage),
+    )
 
 
 @transaction.atomic
@@ -97,6 +136,19 @@ def check_renew(*, claim: Claim, now: datetime, lease: timedelta) -> bool:
     """Renew the claim for another `lease`; False where it was lost and the work should stop."""
     held = ModelVersion.objects.filter(pk=claim.version_id, status=Status.PENDING.value, claim=claim.id)
     return bool(held.update(next_check_at=now + lease))
+
+
+def checks_renew(*, claim_id: uuid.UUID, now: datetime, lease: timedelta) -> bool:
+    """Renew all claims of a batch that have no outcome yet; False where none is left."""
+    held = ModelVersion.objects.filter(claim=claim_id, status=Status.PENDING.value)
+    return bool(held.update(next_check_at=now + lease))
+
+
+def checks_release(*, claims: Iterable[Claim], now: datetime) -> None:
+    """Release checks of a batch that were not begun, as if they had not been claimed."""
+    for claim in claims:
+        held = ModelVersion.objects.filter(pk=claim.version_id, status=Status.PENDING.value, claim=claim.id)
+        held.update(attempts=claim.attempt - 1, next_check_at=now, claim=None)
 
 
 @transaction.atomic

@@ -164,7 +164,7 @@ def backend_of(wanted: LoadPlan, version: int, settings: LoadSettings) -> Backen
     if written.HasField("ensemble_scheduling"):
         return None
     try:
-        name = _backend_name(wanted, version, settings)
+        name = backend_name(wanted, version, settings)
         open_on_device.check_origin(wanted.folder, name)
         if settings.pool is not None:
             filename, checked = written.default_model_filename, wanted.folder.checked
@@ -176,7 +176,7 @@ def backend_of(wanted: LoadPlan, version: int, settings: LoadSettings) -> Backen
         raise ModelError(f"model '{wanted.folder.name}' version {version}: {error}") from error
 
 
-def _backend_name(wanted: LoadPlan, version: int, settings: LoadSettings) -> str:
+def backend_name(wanted: LoadPlan, version: int, settings: LoadSettings) -> str:
     """Return the config's backend, else the ending of a folder <name>.<backend>, else the one that fits the files."""
     written = wanted.written
     name: str = written.backend or PLATFORMS.get(written.platform, "")
@@ -202,7 +202,7 @@ def _open_version(
     message = proto.ModelConfig()
     message.CopyFrom(wanted.written)
     message.name = name
-    message.backend = _backend_name(wanted, version, settings)
+    message.backend = backend_name(wanted, version, settings)
     message.platform = message.platform or backend.platform
     message.default_model_filename = (
         message.default_model_filename

@@ -4,28 +4,22 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from serving_runtime.common.errors import ServingError, is_of_installation
-from serving_runtime.engine.inspection import model
+from serving_runtime.engine.inspection.answers import answer
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.server.flags.parser import Parser
 from serving_runtime.server.flags.types import add_bool, add_config_name
 
 _COMMANDS = {
-    "inspect": (model.inspect, model.INSPECT_SCHEMA, "Prints signature and platform of one model's folder."),
-    "profile": (
-        model.profile,
-        model.PROFILE_SCHEMA,
-        "Measures one model: load time, memory, latency per batch size.",
-    ),
+    "inspect": "Prints signature and platform of one model's folder.",
+    "profile": "Measures one model: load time, memory, latency per batch size.",
 }
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run `inspect` or `profile`; returns the exit code."""
-    command, schema, description = _COMMANDS[arguments[0]]
-    parser = Parser(prog=f"fairlead-serve {arguments[0]}", description=description, allow_abbrev=False)
+    command = arguments[0]
+    parser = Parser(prog=f"fairlead-serve {command}", description=_COMMANDS[command], allow_abbrev=False)
     parser.add_argument(
         "model_dir",
         type=Path,
@@ -38,17 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         "--json", action="store_true", help="prints one line of JSON, also for errors (default: indented)"
     )
     found = parser.parse_args(arguments[1:])
-    try:
-        settings = LoadSettings(config_name=found.model_config_name, allow_python_models=found.allow_python_models)
-        _print(command(found.model_dir, settings), compact=found.json)
-    except ServingError as error:
-        answer: dict[str, Any] = {"schema": schema, "error": str(error)}
-        if is_of_installation(error):
-            answer["of_installation"] = True
-        _print(answer, compact=found.json)
-        return 2
-    return 0
-
-
-def _print(content: dict[str, Any], *, compact: bool) -> None:
-    sys.stdout.write(json.dumps(content, indent=None if compact else 2) + "\n")
+    settings = LoadSettings(config_name=found.model_config_name, allow_python_models=found.allow_python_models)
+    exit_code, document = answer(command, found.model_dir, settings)
+    sys.stdout.write(json.dumps(document, indent=None if found.json else 2) + "\n")
+    return exit_code

@@ -21,7 +21,7 @@ from events.services.delivery import try_begin
 from events.tasks import deliver
 from integrations.clusters.base import Component, Nodes
 from registry.domain.version_lifecycle import Refused
-from registry.services.version_checks import check_begin, check_end
+from registry.services.version_checks import check_end, checks_begin
 from tests import scenes
 from tests.deployments._support.platform import Platform
 
@@ -77,7 +77,7 @@ def test_a_team_is_told_of_its_own_namespaces_and_models_alone(red: APIClient, p
     teams.ownership_set(team="blue", kind=Owned.MODEL, name="digits", actor="test", now=now)
     version = platform.version(2)
     type(version).objects.filter(pk=version.pk).update(status="PENDING", next_check_at=now)
-    claim = check_begin(version_id=version.pk, now=now, lease=timedelta(minutes=1))
+    (claim,) = checks_begin(version_id=version.pk, now=now, lease=timedelta(minutes=1))
     assert claim is not None
     assert check_end(claim=claim, outcome=Refused("no ONNX file"), now=now)
     assert (told(its), told(others)) == (["ServiceCreated"], ["VersionRejected"])

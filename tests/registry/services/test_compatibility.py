@@ -12,7 +12,7 @@ from accounts.domain.scopes import Scope
 from registry import services
 from registry.domain.version_lifecycle import Accepted, Status
 from registry.models import ModelVersion, RegisteredModel
-from registry.services.version_checks import check_begin, check_end
+from registry.services.version_checks import check_end, checks_begin
 
 Api = Callable[..., APIClient]
 Register = Callable[..., ModelVersion]
@@ -39,7 +39,7 @@ def push(client: APIClient, query: str = "", body: bytes = b"two"):
 def checked(number: int, size: int) -> ModelVersion:
     """Return the version after its check found that it takes rows of `size`."""
     version = ModelVersion.objects.get(number=number)
-    claim = check_begin(version_id=version.pk, now=timezone.now(), lease=timedelta(seconds=60))
+    (claim,) = checks_begin(version_id=version.pk, now=timezone.now(), lease=timedelta(seconds=60))
     assert claim is not None
     assert check_end(claim=claim, outcome=Accepted(signature(size), "onnx"), now=timezone.now())
     version.refresh_from_db()

@@ -15,7 +15,16 @@ from common.errors import Conflict
 from registry.domain.version_lifecycle import MAX_ATTEMPTS, Accepted, Refused, Status, Unchecked
 from registry.models import ModelVersion
 from registry.selectors import versions_to_check
-from registry.services.version_checks import Claim, check_again, check_begin, check_end, check_renew, checks_at_once
+from registry.services.version_checks import (
+    Claim,
+    check_again,
+    check_end,
+    check_renew,
+    checks_at_once,
+    checks_begin,
+    checks_release,
+    checks_renew,
+)
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LEASE = timedelta(minutes=2)
@@ -39,7 +48,7 @@ def pending(register: Register) -> ModelVersion:
 
 
 def begin(version: ModelVersion, now: datetime = NOW) -> Claim | None:
-    return check_begin(version_id=version.pk, now=now, lease=LEASE)
+    return next(iter(checks_begin(version_id=version.pk, now=now, lease=LEASE)), None)
 
 
 def claimed(version: ModelVersion, now: datetime = NOW) -> Claim:
@@ -237,3 +246,64 @@ def test_of_many_at_once_exactly_one_gets_the_check(pending: ModelVersion) -> No
     assert [claim is not None for claim in claims].count(True) == 1
     pending.refresh_from_db()
     assert pending.attempts == 1
+
+
+def batch(version: ModelVersion, now: datetime = NOW, most: int = 64) -> list[Claim]:
+    return checks_begin(version_id=version.pk, now=now, lease=LEASE, most=most)
+
+
+def test_a_batch_has_one_claim_and_counts_as_one_check(register: Register) -> None:
+    """Those that wait are divided among the workers that are free."""
+    versions = [register(content=str(n), status=Status.PENDING) for n in range(5)]
+    first = batch(versions[0])
+    assert [claim.version_id for claim in first] == [version.pk for version in versions[:3]]
+    assert len({claim.id for claim in first}) == 1
+    assert {claim.attempt for claim in first} == {1}
+    second = batch(versions[3])
+    assert [claim.version_id for claim in second] == [version.pk for version in versions[3:]]
+    late = register(content="late", status=Status.PENDING)
+    assert batch(late) == []
+
+
+def test_a_batch_goes_on_while_one_of_its_claims_is_held(register: Register) -> None:
+    versions = [register(content=str(n), status=Status.PENDING) for n in range(3)]
+    first, *rest = batch(versions[0], most=3)
+    assert check_end(claim=first, outcome=ACCEPTED, now=NOW)
+    later = NOW + LEASE / 2
+    assert checks_renew(claim_id=first.id, now=later, lease=LEASE)
+    assert set(ModelVersion.objects.filter(claim=first.id).values_list("next_check_at", flat=True)) == {later + LEASE}
+    assert check_end(claim=rest[0], outcome=Refused("it is none"), now=later)
+    assert not checks_renew(claim_id=first.id, now=later, lease=LEASE)
+
+
+def test_what_a_batch_does_not_come_to_is_as_if_it_had_not_been_claimed(register: Register) -> None:
+    versions = [register(content=str(n), status=Status.PENDING) for n in range(4)]
+    first, rest = batch(versions[0])
+    assert rest.version_id == versions[1].pk
+    checks_release(claims=[rest], now=NOW)
+    assert not check_end(claim=rest, outcome=Refused("it is none"), now=NOW)
+    released = ModelVersion.objects.get(pk=rest.version_id)
+    assert (released.status, released.attempts, released.claim, released.next_check_at) == ("PENDING", 0, None, NOW)
+    assert check_end(claim=first, outcome=ACCEPTED, now=NOW)
+
+
+def test_a_batch_whose_worker_ended_is_parked_and_then_checked_one_by_one(register: Register) -> None:
+    versions = [register(content=str(n), status=Status.PENDING) for n in range(2)]
+    held = batch(versions[0], most=2) + batch(versions[1], most=2)
+    for version in versions:
+        assert batch(version, NOW + LEASE) == []
+    again = batch(versions[0], NOW + LEASE + PARKED)
+    assert [claim.attempt for claim in again] == [2]
+    assert not check_end(claim=held[0], outcome=Refused("it is none"), now=NOW + LEASE + PARKED)
+
+
+def test_a_team_with_many_versions_delays_another_by_a_batch_only(register: Register) -> None:
+    for team in ("red", "blue"):
+        teams.team_create(name=team, actor="test", now=NOW)
+        teams.ownership_set(team=team, kind=Owned.MODEL, name=team, actor="test", now=NOW)
+    many = [register("red", content=f"red {n}", status=Status.PENDING) for n in range(200)]
+    running = batch(many[0])
+    assert len(running) == 64
+    few = register("blue", content="blue", status=Status.PENDING)
+    assert versions_to_check(now=NOW, limit=1) == [few.pk]
+    assert few.pk in {claim.version_id for claim in batch(few)}

@@ -72,7 +72,7 @@ from integrations.clusters.base.gpus import (
     profile_of,
 )
 from integrations.clusters.base.identity import AUDIENCE, RECORDS_AUDIENCE, JobIdentity, WorkloadIdentity
-from integrations.clusters.base.jobs import Job, JobKind, JobResult, Made, OnStage
+from integrations.clusters.base.jobs import Checker, ChecksMany, Job, JobKind, JobResult, Made, OnStage
 from integrations.clusters.base.observed import (
     Component,
     Node,
@@ -119,6 +119,8 @@ __all__ = [
     "Behavior",
     "CallerKeys",
     "Candidate",
+    "Checker",
+    "ChecksMany",
     "ClusterDriver",
     "CompanionKind",
     "Component",

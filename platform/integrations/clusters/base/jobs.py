@@ -1,9 +1,11 @@
 """Jobs about a model: questions that are answered, and builds, where models run. Standard library only."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from integrations.clusters.base.desired import Resources
 
@@ -70,3 +72,21 @@ class JobResult:
     exit_code: int
     output: str
     message: str = ""
+
+
+class Checker(Protocol):
+    """A process that inspects and profiles many models, none of which can influence another's result."""
+
+    runs: bool
+    """Whether it can be used; once it cannot, `run` returns None."""
+
+    def run(self, job: Job) -> JobResult | None:
+        """Run the job; None where it has to run by itself (`ClusterDriver.run`)."""
+
+
+@runtime_checkable
+class ChecksMany(Protocol):
+    """A driver that can check many models by one process."""
+
+    def checker(self, timeout_s: float) -> AbstractContextManager[Checker | None]:
+        """Start a checker for questions of at most `timeout_s`, and end it; None where the machine allows none."""

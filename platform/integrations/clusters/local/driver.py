@@ -15,6 +15,7 @@ from integrations.clusters import payloads
 from integrations.clusters.base import (
     CallerKeys,
     Candidate,
+    Checker,
     Component,
     Desired,
     DesiredNode,
@@ -63,6 +64,7 @@ from integrations.clusters.local.files import (
     write_json,
 )
 from integrations.clusters.local.jobs import jobs, replays
+from integrations.clusters.local.jobs.checker import checker
 from integrations.clusters.local.jobs.config_check import check_config
 from integrations.clusters.local.pid_files import is_alive, read_record
 from integrations.clusters.local.state_files import DISK
@@ -236,6 +238,10 @@ class LocalDriver:
         return jobs.run(
             job, self._layout.jobs, allow_python_models=self._allow_python_models, on_stage=on_stage, made=made
         )
+
+    def checker(self, timeout_s: float) -> AbstractContextManager[Checker | None]:
+        """Start a process that checks many models; None where they need GPUs, or the kernel cannot part them."""
+        return checker(self._layout.jobs, timeout_s)
 
     def replay(self, candidate: Candidate) -> AbstractContextManager[Callable[[Exchange], Exchange]]:
         """Run the candidate as its own process that only the caller can reach."""

@@ -85,7 +85,7 @@ def run(
                 asked,
                 repository,
                 own,
-                _limits(job, allow_python_models=allow_python_models),
+                limits(job.timeout_s, 0 if allow_python_models else job.largest_file_bytes or _MAX_OUTPUT_BYTES),
                 network=NetworkAccess.ALL
                 if may_connect(job.egress, is_code=is_code)
                 else NetworkAccess.LOOPBACK
@@ -140,12 +140,17 @@ def enclosed(
     return command(asked, sandbox=sandbox, limits=limits, folder=str(own))
 
 
-def _limits(job: Job, *, allow_python_models: bool) -> dict[str, int]:
+def limits(timeout_s: float, largest_file_bytes: int) -> dict[str, int]:
+    """Return the limits of a process that opens an untrusted model for so long.
+
+    Args:
+        largest_file_bytes: that it may write; 0 for no limit. It bounds shared memory too, which tensors of models in
+            Python go through.
+    """
     return {
         **memory_limit(),
-        "cpu": round(job.timeout_s * (os.cpu_count() or 1)) + 1,
-        # It bounds shared memory too, which tensors of models in Python go through.
-        **({} if allow_python_models else {"fsize": job.largest_file_bytes or _MAX_OUTPUT_BYTES}),
+        "cpu": round(timeout_s * (os.cpu_count() or 1)) + 1,
+        **({"fsize": largest_file_bytes} if largest_file_bytes else {}),
         "core": 0,
     }
 
@@ -195,12 +200,17 @@ def _last_line(file: Path) -> str:
     return whole[-1] if whole else ""
 
 
+def timed_out(job: Job) -> str:
+    """Return the message of a job that ended at its timeout."""
+    return f"the {job.kind} of the model did not finish within {job.timeout_s:g} s"
+
+
 def _message(job: Job, exit_code: int, output: str, complaint: str) -> str:
     """Return one sentence on why the job gave no answer; empty when it did."""
     if exit_code == 0:
         return ""
     if exit_code == TIMED_OUT:
-        return f"the {job.kind} of the model did not finish within {job.timeout_s:g} s"
+        return timed_out(job)
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(output)["error"])
     last = next((line.strip() for line in reversed(complaint.splitlines()) if line.strip()), "it printed nothing")
