@@ -114,7 +114,9 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
         each["metadata"]["name"].removeprefix(f"{NAMESPACE}-{RELEASE}-"): each["rules"]
         for each in _of(found, "ClusterRole")
     }
-    optional = {*("driver-metrics", "driver-replays", "driver-keda", "driver-claims", "driver-devices"), *_OF_CUTTING}
+    optional = {f"driver-{name}" for name in ("metrics", "replays", "keda", "claims", "devices", "pools")} | {
+        *_OF_CUTTING
+    }
     assert roles == {name: rules for name, rules in known.items() if name not in optional}
     assert _of(found, "Role") == []
     bound = {

@@ -41,13 +41,14 @@ from integrations.clusters.base import (
 from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
 from integrations.clusters.kubernetes.api import identity, resource_types
 from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap
-from integrations.clusters.kubernetes.apply.apply_service import Applier, policy_kinds
+from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap, pool_catalog
+from integrations.clusters.kubernetes.apply.apply_service import Applier, is_pool, policy_kinds
 from integrations.clusters.kubernetes.check_cluster import check, gateway_component, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import deployments, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PORT, REVISION, SERVICE
+from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
 from integrations.clusters.kubernetes.manifests.template_changes import template_changes
 from integrations.clusters.kubernetes.manifests.workloads import taps
@@ -63,7 +64,7 @@ from integrations.clusters.kubernetes.observe.gateway_features import (
     policy_fields,
     refuse_unsupported,
 )
-from integrations.clusters.kubernetes.observe.observation import Found, observed, replicas_of
+from integrations.clusters.kubernetes.observe.observation import Found, observed, observed_in_pool, replicas_of
 from integrations.clusters.kubernetes.observe.pod_templates import templates_to_pin
 from integrations.clusters.kubernetes.options import GatewayReference, GpuAllocation, Options, Reach
 from integrations.clusters.kubernetes.payloads import Payloads
@@ -145,6 +146,8 @@ class KubernetesDriver:
         entry = ownership_configmap.read(self._api, namespace, service)
         if entry is None:
             return Observed(namespace, service)
+        if entry.pool:
+            return self._observe_in_pool(namespace, service, entry)
         found = Found(
             deployments=self._list(resource_types.DEPLOYMENT, namespace, service),
             pods=self._list(resource_types.POD, namespace, service),
@@ -155,6 +158,18 @@ class KubernetesDriver:
         )
         found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
         return observed(namespace, service, entry, found, self._options.of_namespace(namespace).gateway)
+
+    def _observe_in_pool(self, namespace: str, service: str, entry: Entry) -> Observed:
+        found = Found(
+            routes=[route for kind in resource_types.ROUTES for route in self._list(kind, namespace, service)],
+            policies=[policy for kind in policy_kinds(entry) for policy in self._list(kind, namespace, service)],
+        )
+        pool = Found(
+            pods=self._list(resource_types.POD, namespace, entry.pool),
+            slices=self._list(resource_types.ENDPOINT_SLICE, namespace, entry.pool),
+        )
+        gateway = self._options.of_namespace(namespace).gateway
+        return observed_in_pool(namespace, service, entry, found, gateway, pool=pool)
 
     def touched(self, since: float) -> None:
         """Return None: the cluster's watches report changes at once (`watches`)."""
@@ -171,7 +186,8 @@ class KubernetesDriver:
 
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
         """Return the last log lines of a pod's runtime, custom predictor, transformer or explainer."""
-        pods = self._list(resource_types.POD, namespace, service)
+        entry = ownership_configmap.read(self._api, namespace, service)
+        pods = self._list(resource_types.POD, namespace, (entry and entry.pool) or service)
         pod = next((each for each in pods if each["metadata"]["name"] == replica), None)
         if pod is None:
             raise NotFound(f"service {namespace}/{service} has no replica {replica[:100]!r} now")
@@ -308,6 +324,10 @@ class KubernetesDriver:
         for kinds in self._applier.in_order_of_removal(closed):
             if self._remove(kinds, namespace, service):
                 return
+        if closed.pool:
+            pool_catalog.remove(self._api, namespace, service, closed.pool)
+        if is_pool(closed):
+            pool_catalog.remove_all(self._api, namespace, service)
         ownership_configmap.remove(self._api, namespace, service, closed)
         if self._payloads is not None:
             self._payloads.remove(namespace, service)

@@ -1,6 +1,7 @@
 """Server-side apply of a service's desired state. Called by the driver, with the generation taken.
 
-weights over what is ready -> prune autoscalers -> apply objects, policies and then routes last -> prune -> replicas
+catalog of its pool -> weights over what is ready -> prune autoscalers -> apply objects, policies and then routes last
+-> prune -> replicas
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from integrations.clusters.base import CallerKeys, Desired, Drift, DriftPolicy
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
-from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap
+from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap, pool_catalog
 from integrations.clusters.kubernetes.manifests import Manifest, policies, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import (
@@ -22,14 +23,18 @@ from integrations.clusters.kubernetes.manifests.names import (
     SERVICE,
     backend,
     companion_name,
+    pool_of,
+    replicas_name,
     tap_name,
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
+from integrations.clusters.kubernetes.manifests.pools import pool_of_service
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads import claims, queues
 from integrations.clusters.kubernetes.manifests.workloads.companion import is_companion_autoscaled
 from integrations.clusters.kubernetes.observe import drift
 from integrations.clusters.kubernetes.observe.gateway import Routed, confirmed_before, must_hold
+from integrations.clusters.kubernetes.observe.gateway_features import POLICIES, GatewayClass
 from integrations.clusters.kubernetes.observe.observation import serving
 from integrations.clusters.kubernetes.observe.pod_templates import keep_templates
 from integrations.clusters.kubernetes.options import Options
@@ -62,20 +67,25 @@ class Applier:
 
     def _apply(self, desired: Desired, entry: Entry) -> list[Drift]:
         options = self.options.of_namespace(desired.namespace)
-        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in self._pruned(desired, entry)}
+        pool = pool_of_service(desired)
+        hashes = bool(pool) and self._hashes(options)
+        kinds = self._pruned(desired, entry, hashes=hashes)
+        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds}
         tap = self.api.get(resource_types.CONFIG_MAP, desired.namespace, tap_name(desired.service))
         there[resource_types.CONFIG_MAP] = [] if tap is None else [tap]  # it goes with the service, not before
         routes = [route for kind in resource_types.ROUTES for route in there[kind]]
         if _generation(desired.service, there[resource_types.HTTP_ROUTE]) > desired.generation:
             return []
-        slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, desired.service)
+        if pool:
+            entry = self._in_catalog(desired, entry, pool, options)
+        slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, pool or desired.service)
         desired, given = _able(desired, slices)
         before = confirmed_before(desired.service, routes, options)
         keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
         wanted = {each["kind"] for each in policies(desired)}
         live = [policy for kind in resource_types.POLICIES for policy in there.get(kind, ())]
         is_held = must_hold(desired.service, routes, wanted, live, options.gateway)
-        manifests = render(desired, given, options, keys=keys, is_held=is_held)
+        manifests = render(desired, given, options, keys=keys, is_held=is_held, hashes=hashes)
         deployments = there[resource_types.DEPLOYMENT]
         keep_templates(desired, manifests, deployments)
         manifests = claims.with_templates(desired, queues.follow_templates(manifests))
@@ -106,6 +116,26 @@ class Applier:
         found += self._scale(desired)
         if conflicts:
             raise Conflict("; ".join(conflicts))
+        return found
+
+    def _hashes(self, options: Options) -> bool:
+        """Return whether the gateway sends requests by a hash where a policy says so."""
+        reference = options.gateway
+        gateway = self.api.get(resource_types.GATEWAY, reference.namespace, reference.name)
+        name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
+        found = self.api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
+        return POLICIES in GatewayClass.read(gateway, found).features
+
+    def _in_catalog(self, desired: Desired, entry: Entry, pool: str, options: Options) -> Entry:
+        """Return the service's entry, which names the pool before the pool's catalog names the service."""
+        try:
+            found = ownership_configmap.join(
+                self.api, desired.namespace, entry, pool, (each.name for each in desired.revisions)
+            )
+            if ownership_configmap.read(self.api, desired.namespace, pool) is not None:
+                pool_catalog.put(self.api, desired, pool, options)
+        except Conflict as error:
+            raise Unavailable(f"{desired.namespace}/{desired.service}: {error.message}; it is tried again") from error
         return found
 
     def _keep_up(self, manifest: Manifest, known: Json, policy: DriftPolicy, before: Routed) -> list[Drift]:
@@ -183,17 +213,19 @@ class Applier:
                 if (kind, metadata["name"]) not in kept and not is_leaving and not _is_controlled(each):
                     self.api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
-    def _pruned(self, desired: Desired, entry: Entry) -> Iterator[resource_types.Kind]:
+    def _pruned(self, desired: Desired, entry: Entry, *, hashes: bool) -> Iterator[resource_types.Kind]:
         """Yield the kinds that are pruned once no longer desired, in this order.
 
         KEDA's is one of them where the operator chose KEDA, now or before, Envoy Gateway's where the service has, or
         had, policies, and claims' where its replicas claim GPUs, or did.
         """
-        if policies(desired) or policy_kinds(entry):
+        if policies(desired, hashes=hashes) or policy_kinds(entry):
             yield from resource_types.POLICIES
         if self._has_scaled(entry):
             yield resource_types.SCALED_OBJECT
         yield from resource_types.PRUNED
+        if is_pool(entry) or any(each.is_pool for each in desired.revisions):
+            yield from resource_types.OF_POOLS
         if claims.are_used(desired, self.options) or _has_claims(entry):
             yield resource_types.CLAIM_TEMPLATE
 
@@ -205,7 +237,7 @@ class Applier:
         last = (resource_types.NETWORK_POLICY, resource_types.SERVICE_ACCOUNT)
         claimed = [resource_types.CLAIM_TEMPLATE] if _has_claims(entry) else []
         rest = (kind for kind in resource_types.PRUNED if kind not in (*resource_types.ROUTES, *last))
-        yield [*scaled, *rest, *claimed]
+        yield [*scaled, *rest, *claimed, *(resource_types.OF_POOLS if is_pool(entry) else ())]
         yield last
 
     def _has_scaled(self, entry: Entry) -> bool:
@@ -219,6 +251,11 @@ class Applier:
 def policy_kinds(entry: Entry) -> list[resource_types.Kind]:
     """Return the kinds of Envoy Gateway's policies that the service has, or had."""
     return [kind for kind in resource_types.POLICIES if any(each.startswith(f"{kind.kind}/") for each in entry.objects)]
+
+
+def is_pool(entry: Entry) -> bool:
+    """Return whether the service is a pool, or was one."""
+    return any(each.startswith(f"{resource_types.ROLE.kind}/") for each in entry.objects)
 
 
 def _has_claims(entry: Entry) -> bool:
@@ -238,7 +275,7 @@ class _Count(NamedTuple):
 
 
 def _counts(desired: Desired, options: Options) -> Iterator[_Count]:
-    for revision in desired.revisions:
+    for revision in (each for each in desired.revisions if not each.pool):
         yield _Count(revision.name, revision.replicas, is_autoscaled(revision, options))
         for kind, its in revision.companions.items():
             yield _Count(companion_name(revision.name, kind), its.replicas, is_companion_autoscaled(its))
@@ -252,10 +289,17 @@ def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, 
     """Return the desired state with copies and groups only for able revisions, and the weights over ready ones.
 
     Explain requests follow the weights: a revision whose explainer is not ready answers all others.
-    Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself.
+    Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself. A pool has no requests
+    of its own; of a service in one the slices are the pool's.
     """
+    if any(each.is_pool for each in desired.revisions):
+        return desired, {}
     able = serving(slices)
-    ready = {each.name: min(len(able[name]) for name in {each.name, backend(each)}) for each in desired.revisions}
+    names = {
+        each.name: {replicas_name(pool_of(each))} if each.pool else {each.name, backend(each)}
+        for each in desired.revisions
+    }
+    ready = {revision: min(len(able[name]) for name in its) for revision, its in names.items()}
     claims = [Claim(each.name, each.weight_percent, ready.get(each.name, 0)) for each in desired.revisions]
     given = shares(claims)
     if not any(given.values()):

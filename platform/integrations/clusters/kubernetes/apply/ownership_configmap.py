@@ -16,7 +16,9 @@ from integrations.clusters.kubernetes.manifests.names import GENERATION, LEAVING
 from integrations.clusters.kubernetes.manifests.owner import Entry
 
 _TRIES = 5
-_OBJECTS = "objects"
+_OBJECTS, _POOLED = "objects", "pooled"
+POOL = "pool"
+"""Key of the entry with the pool that answers for the service."""
 
 
 def read(api: Api, namespace: str, service: str) -> Entry | None:
@@ -56,6 +58,16 @@ def note(api: Api, namespace: str, entry: Entry, objects: Iterable[str]) -> None
     changes = {"metadata": {"resourceVersion": entry.resource_version}, "data": {_OBJECTS: "\n".join(sorted(made))}}
     with suppress(Conflict):
         api.merge(CONFIG_MAP, namespace, entry.name, changes)
+
+
+def join(api: Api, namespace: str, entry: Entry, pool: str, revisions: Iterable[str]) -> Entry:
+    """Return the entry once it names the pool of these revisions; raises Conflict where others changed it."""
+    pooled = frozenset(revisions)
+    if (pool, pooled) == (entry.pool, entry.pooled):
+        return entry
+    data = {POOL: pool, _POOLED: "\n".join(sorted(pooled))}
+    changes = {"metadata": {"resourceVersion": entry.resource_version}, "data": data}
+    return _entry(api.merge(CONFIG_MAP, namespace, entry.name, changes))
 
 
 def close(api: Api, namespace: str, service: str, generation: int) -> Entry | None:
@@ -102,7 +114,7 @@ def _mark(api: Api, namespace: str, found: Entry, generation: int, *, leaving: b
 
 def _entry(found: dict[str, Any]) -> Entry:
     metadata = found["metadata"]
-    annotations = metadata.get("annotations", {})
+    annotations, data = metadata.get("annotations", {}), found.get("data", {})
     is_deleted = "deletionTimestamp" in metadata
     return Entry(
         name=metadata["name"],
@@ -111,5 +123,7 @@ def _entry(found: dict[str, Any]) -> Entry:
         generation=int(annotations.get(GENERATION, "0")),
         leaving=is_deleted or LEAVING in annotations,
         deleted=is_deleted,
-        objects=frozenset(found.get("data", {}).get(_OBJECTS, "").split()),
+        objects=frozenset(data.get(_OBJECTS, "").split()),
+        pool=data.get(POOL, ""),
+        pooled=frozenset(data.get(_POOLED, "").split()),
     )

@@ -12,6 +12,8 @@ class Entry:
         leaving: the service is being removed.
         deleted: the entry is, and stays until Kubernetes has removed what depends on it.
         objects: kinds and names, such as `Deployment/digits-00001`.
+        pool: the pool that answers for the service, or did; empty where it has replicas of its own.
+        pooled: the revisions that it answers for.
     """
 
     name: str
@@ -21,6 +23,8 @@ class Entry:
     leaving: bool
     deleted: bool
     objects: frozenset[str] = frozenset()
+    pool: str = ""
+    pooled: frozenset[str] = frozenset()
 
     @property
     def owner(self) -> dict[str, Any]:

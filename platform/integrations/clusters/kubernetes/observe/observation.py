@@ -22,6 +22,8 @@ from integrations.clusters.kubernetes.manifests.names import (
     RESTART,
     companion_name,
     deployment_of,
+    endpoints_of,
+    replicas_name,
     revision_of,
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
@@ -94,11 +96,46 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     )
 
 
+def observed_in_pool(
+    namespace: str, service: str, entry: Entry, found: Found, gateway: GatewayReference, *, pool: Found
+) -> Observed:
+    """Return a service whose revisions a pool answers for: each has the pool's replicas.
+
+    Args:
+        found: routes and policies of the service.
+        pool: the pool's objects.
+    """
+    able = serving(pool.slices)[replicas_name(entry.pool)]
+    every = [replica_of_pod(each, able) for each in pool.pods]
+    taking = [each for each in every if each.phase is ReplicaPhase.READY]
+    confirmed = confirmation(service, found.routes, gateway, found.policies)
+    routed = confirmed.routed
+    message = "" if taking else f"it waits for a replica of pool {namespace}/{entry.pool}"
+    return Observed(
+        namespace=namespace,
+        service=service,
+        generation=entry.generation if entry.leaving else routed.generation,
+        revisions=tuple(
+            ObservedRevision(
+                name=name,
+                weight_percent=routed.weights.get(name, 0) if taking else 0,
+                match=routed.match(name) if taking else (),
+                replicas=tuple(taking or every),
+                message=message,
+            )
+            for name in sorted(entry.pooled)
+        ),
+        message=confirmed.problem,
+        preview=routed.preview if taking else "",
+        gateway_counts=False,
+    )
+
+
 def serving(slices: Sequence[Json]) -> Mapping[str, set[str]]:
-    """Return the names of the pods that receive requests, by Deployment: a revision's or a companion's."""
+    """Return the names of the pods that receive requests, by Deployment, and those of all of a pool."""
     found: dict[str, set[str]] = defaultdict(set)
     for each in slices:
-        found[deployment_of(each["metadata"]["labels"])].update(_ready(each))
+        found[endpoints_of(each["metadata"]["labels"])].update(_ready(each))
     return found
 
 
