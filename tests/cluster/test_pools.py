@@ -37,23 +37,34 @@ class Pools:
     files: Path
     url: str
     generations: dict[str, int] = field(default_factory=dict)
+    desired: dict[str, Desired] = field(default_factory=dict)
 
-    def revision(self, service: str, number: int, weight: int) -> DesiredRevision:
-        stored = self.harness.store(model(number))
-        (self.files / f"{number}.onnx").write_bytes(model(number))
+    def revision(self, service: str, number: int, weight: int, content: bytes = b"") -> DesiredRevision:
+        content = content or model(number)
+        stored = self.harness.store(content)
+        (self.files / f"{number}.onnx").write_bytes(content)
         origin = f"{self.url}/{number}.onnx"
         made = DesiredRevision(
             f"{service}-{number:05}", service, str(number), stored.uri, stored.digest, 1, weight, pool=POOL
         )
         return replace(made, artifact_origin=origin)
 
+    def apply(self, service: str, *revisions: DesiredRevision) -> None:
+        self.generations[service] = self.generations.get(service, 0) + 1
+        self.desired[service] = Desired("default", service, self.generations[service], revisions)
+        self.again(service)
+
+    def again(self, service: str) -> None:
+        self.driver.apply(self.desired[service])
+
     def until(self, service: str, *revisions: DesiredRevision) -> None:
         """Apply again and again, as the reconciler does, until the gateway does what is desired."""
-        generation = self.generations[service] = self.generations.get(service, 0) + 1
+        self.apply(service, *revisions)
+        generation = self.generations[service]
         wanted = {each.name: 0 if each.is_pool else each.weight_percent for each in revisions}
 
         def look() -> bool:
-            self.driver.apply(Desired("default", service, generation, revisions))
+            self.again(service)
             seen = self.driver.observe("default", service)
             found = {each.name: each.weight_percent for each in seen.revisions if each.ready_replicas == 2}
             return found == wanted and seen.generation == generation and not seen.message
@@ -123,6 +134,18 @@ def test_services_of_a_pool_are_answered_and_a_canary_loses_no_request(pools: Po
         assert found == (200, "other-00003", [3, 6, 9, 12]), "a client's own headers choose nothing"
     assert pools.loaded("default.other") == 1, "the replica that the hash says"
 
+    broken = pools.revision("digits", 4, 30, content=b"no model")
+    pools.apply("digits", pools.revision("digits", 2, 70), broken)
+
+    def failure() -> str:
+        pools.again("digits")
+        found = pools.driver.observe("default", "digits").revision(broken.name)
+        return "" if found is None or found.weight_percent else found.message
+
+    until(lambda: "cannot be loaded" in failure() or "ONNX" in failure(), "a model that does not load", WITHIN_S)
+    assert pools.answer("digits")[:2] == (200, "digits-00002"), "it gets no request"
+
+    assert pools.loaded("default.digits") == 1, "the replica that the hash says, which has loaded it before"
     before, canary = pools.revision("digits", 2, 70), pools.revision("digits", 3, 30)
     with Traffic(pools.harness.gateway.url, headers={"fairlead-model-version": "9"}) as traffic:
         traffic.until_sent(40, WITHIN_S)

@@ -4,7 +4,8 @@ catalog of its pool -> weights over what is ready -> prune autoscalers -> apply 
 -> prune -> replicas
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from integrations.clusters.base import CallerKeys, Desired, Drift, DriftPolicy
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
-from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap, pool_catalog
+from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap, pool_catalog, pool_loads
 from integrations.clusters.kubernetes.manifests import Manifest, policies, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import (
@@ -23,6 +24,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     SERVICE,
     backend,
     companion_name,
+    endpoints_of,
     pool_of,
     replicas_name,
     tap_name,
@@ -76,10 +78,10 @@ class Applier:
         routes = [route for kind in resource_types.ROUTES for route in there[kind]]
         if _generation(desired.service, there[resource_types.HTTP_ROUTE]) > desired.generation:
             return []
-        if pool:
-            entry = self._in_catalog(desired, entry, pool, options)
         slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, pool or desired.service)
-        desired, given = _able(desired, slices)
+        if pool:
+            entry = self._in_pool(desired, entry, pool, slices)
+        desired, given = _able(desired, slices, entry.loaded)
         before = confirmed_before(desired.service, routes, options)
         keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
         wanted = {each["kind"] for each in policies(desired)}
@@ -126,17 +128,24 @@ class Applier:
         found = self.api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
         return POLICIES in GatewayClass.read(gateway, found).features
 
-    def _in_catalog(self, desired: Desired, entry: Entry, pool: str, options: Options) -> Entry:
-        """Return the service's entry, which names the pool before the pool's catalog names the service."""
+    def _in_pool(self, desired: Desired, entry: Entry, pool: str, slices: Sequence[Json]) -> Entry:
+        """Return the service's entry, with what its pool has loaded, once the pool's catalog has the service.
+
+        The entry names the pool before the catalog names the service.
+        """
+        namespace, pooled = desired.namespace, frozenset(each.name for each in desired.revisions)
         try:
-            found = ownership_configmap.join(
-                self.api, desired.namespace, entry, pool, (each.name for each in desired.revisions)
+            known = ownership_configmap.write_pool(
+                self.api, namespace, entry, replace(entry, pool=pool, pooled=pooled, loaded=entry.loaded & pooled)
             )
-            if ownership_configmap.read(self.api, desired.namespace, pool) is not None:
-                pool_catalog.put(self.api, desired, pool, options)
+            if ownership_configmap.read(self.api, namespace, pool) is None:
+                return known
+            pool_catalog.put(self.api, desired, pool, self.options)
+            every = [each for each in slices if endpoints_of(each["metadata"]["labels"]) == replicas_name(pool)]
+            asked = pool_loads.loaded(desired, known, every, self.options, time.time())
+            return ownership_configmap.write_pool(self.api, namespace, known, asked)
         except Conflict as error:
-            raise Unavailable(f"{desired.namespace}/{desired.service}: {error.message}; it is tried again") from error
-        return found
+            raise Unavailable(f"{namespace}/{desired.service}: {error.message}; it is tried again") from error
 
     def _keep_up(self, manifest: Manifest, known: Json, policy: DriftPolicy, before: Routed) -> list[Drift]:
         """Apply one manifest where the object differs (`drift` says how others' changes are resolved).
@@ -285,12 +294,12 @@ class _ChangedError(Exception):
     """A route was changed since it was read: read again."""
 
 
-def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, int]]:
+def _able(desired: Desired, slices: Sequence[Json], loaded: Collection[str] = ()) -> tuple[Desired, dict[str, int]]:
     """Return the desired state with copies and groups only for able revisions, and the weights over ready ones.
 
     Explain requests follow the weights: a revision whose explainer is not ready answers all others.
     Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself. A pool has no requests
-    of its own; of a service in one the slices are the pool's.
+    of its own; of a service in one the slices are the pool's, and `loaded` its revisions that the pool has loaded.
     """
     if any(each.is_pool for each in desired.revisions):
         return desired, {}
@@ -300,6 +309,7 @@ def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, 
         for each in desired.revisions
     }
     ready = {revision: min(len(able[name]) for name in its) for revision, its in names.items()}
+    ready |= {each.name: 0 for each in desired.revisions if each.pool and each.name not in loaded}
     claims = [Claim(each.name, each.weight_percent, ready.get(each.name, 0)) for each in desired.revisions]
     given = shares(claims)
     if not any(given.values()):

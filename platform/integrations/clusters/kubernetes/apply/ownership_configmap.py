@@ -5,6 +5,7 @@ have been deleted by hand. It is deleted last: until all else of the service is 
 Nothing depends on it by an owner reference: where somebody deletes it, the next turn creates it again.
 """
 
+import json
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -16,7 +17,7 @@ from integrations.clusters.kubernetes.manifests.names import GENERATION, LEAVING
 from integrations.clusters.kubernetes.manifests.owner import Entry
 
 _TRIES = 5
-_OBJECTS, _POOLED = "objects", "pooled"
+_OBJECTS, _POOLED, _LOADED, _FAILURES = "objects", "pooled", "loaded", "loadFailures"
 POOL = "pool"
 """Key of the entry with the pool that answers for the service."""
 
@@ -60,12 +61,16 @@ def note(api: Api, namespace: str, entry: Entry, objects: Iterable[str]) -> None
         api.merge(CONFIG_MAP, namespace, entry.name, changes)
 
 
-def join(api: Api, namespace: str, entry: Entry, pool: str, revisions: Iterable[str]) -> Entry:
-    """Return the entry once it names the pool of these revisions; raises Conflict where others changed it."""
-    pooled = frozenset(revisions)
-    if (pool, pooled) == (entry.pool, entry.pooled):
+def write_pool(api: Api, namespace: str, entry: Entry, wanted: Entry) -> Entry:
+    """Return the entry once it says of the pool what `wanted` does; raises Conflict where others changed it."""
+    if wanted == entry:
         return entry
-    data = {POOL: pool, _POOLED: "\n".join(sorted(pooled))}
+    data = {
+        POOL: wanted.pool,
+        _POOLED: "\n".join(sorted(wanted.pooled)),
+        _LOADED: "\n".join(sorted(wanted.loaded)),
+        _FAILURES: json.dumps(dict(wanted.failures), sort_keys=True),
+    }
     changes = {"metadata": {"resourceVersion": entry.resource_version}, "data": data}
     return _entry(api.merge(CONFIG_MAP, namespace, entry.name, changes))
 
@@ -126,4 +131,6 @@ def _entry(found: dict[str, Any]) -> Entry:
         objects=frozenset(data.get(_OBJECTS, "").split()),
         pool=data.get(POOL, ""),
         pooled=frozenset(data.get(_POOLED, "").split()),
+        loaded=frozenset(data.get(_LOADED, "").split()),
+        failures={name: (str(why), float(at)) for name, (why, at) in json.loads(data.get(_FAILURES, "{}")).items()},
     )

@@ -1,6 +1,7 @@
 """Owner of a service's objects: its ConfigMap, as last read. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -14,6 +15,8 @@ class Entry:
         objects: kinds and names, such as `Deployment/digits-00001`.
         pool: the pool that answers for the service, or did; empty where it has replicas of its own.
         pooled: the revisions that it answers for.
+        loaded: those of them that it has loaded once.
+        failures: why it could not load others, and the Unix seconds of that.
     """
 
     name: str
@@ -25,6 +28,8 @@ class Entry:
     objects: frozenset[str] = frozenset()
     pool: str = ""
     pooled: frozenset[str] = frozenset()
+    loaded: frozenset[str] = frozenset()
+    failures: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @property
     def owner(self) -> dict[str, Any]:

@@ -110,7 +110,6 @@ def observed_in_pool(
     taking = [each for each in every if each.phase is ReplicaPhase.READY]
     confirmed = confirmation(service, found.routes, gateway, found.policies)
     routed = confirmed.routed
-    message = "" if taking else f"it waits for a replica of pool {namespace}/{entry.pool}"
     return Observed(
         namespace=namespace,
         service=service,
@@ -118,10 +117,10 @@ def observed_in_pool(
         revisions=tuple(
             ObservedRevision(
                 name=name,
-                weight_percent=routed.weights.get(name, 0) if taking else 0,
-                match=routed.match(name) if taking else (),
-                replicas=tuple(taking or every),
-                message=message,
+                weight_percent=routed.weights.get(name, 0) if taking and name in entry.loaded else 0,
+                match=routed.match(name) if taking and name in entry.loaded else (),
+                replicas=tuple(taking) if taking and name in entry.loaded else (_waiting(name, entry, taking),),
+                message=entry.failures[name][0] if name in entry.failures else "",
             )
             for name in sorted(entry.pooled)
         ),
@@ -129,6 +128,19 @@ def observed_in_pool(
         preview=routed.preview if taking else "",
         gateway_counts=False,
     )
+
+
+def _waiting(name: str, entry: Entry, members: Sequence[ObservedReplica]) -> ObservedReplica:
+    """Return what a revision has in place of the pool's replicas until one of them has loaded it."""
+    if not members:
+        message = f"it waits for a replica of pool {entry.pool}"
+        return ObservedReplica(name, ReplicaPhase.STARTING, message=message)
+    if name not in entry.failures:
+        return ObservedReplica(name, ReplicaPhase.STARTING, message=f"pool {entry.pool} loads its model")
+    why, at = entry.failures[name]
+    message = printable(f"pool {entry.pool} cannot load it: {why}")
+    failure = Failure(FailureReason.MODEL_LOAD_FAILED, message, at)
+    return ObservedReplica(name, ReplicaPhase.STARTING, message=message, failure=failure)
 
 
 def serving(slices: Sequence[Json]) -> Mapping[str, set[str]]:

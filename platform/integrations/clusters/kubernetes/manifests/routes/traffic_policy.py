@@ -24,11 +24,13 @@ _LIMITED = "too many requests: a limit of this service is reached; send fewer, a
 _UNTIL_NEXT = {"retry-after": "1", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"}
 """Headers of a refusal above a limit; a window is a second long."""
 _UNAVAILABLE, _RESOURCE_EXHAUSTED = "14", "8"
+TABLE_SIZE = 1021
+"""Of Envoy's Maglev table: a prime, and small, since each rule of each service has a table."""
 _BY_SERVICE: Manifest = {
     "type": "ConsistentHash",
-    "consistentHash": {"type": "Headers", "headers": [{"name": SERVICE_METADATA}], "tableSize": 1021},
+    "consistentHash": {"type": "Headers", "headers": [{"name": SERVICE_METADATA}], "tableSize": TABLE_SIZE},
 }
-"""Envoy hashes the header as the route has set it. The table is small, since each rule of each service has one."""
+"""Envoy hashes the header as the route has set it."""
 _ALLOW_ORIGIN, _EXPOSE_HEADERS = "access-control-allow-origin", "access-control-expose-headers"
 
 
