@@ -85,6 +85,19 @@ class Pools:
         pages = [self.driver.metrics_page("default", each) for one in seen.revisions for each in one.replicas]
         return sum(f'model="{name}"' in page for page in pages)
 
+    def replicas(self) -> list[str]:
+        """Return the names of the pool's replicas."""
+        return [each.name for one in self.driver.observe("default", "warm").revisions for each in one.replicas]
+
+    def is_complete(self) -> bool:
+        """Return whether both replicas are ready."""
+        return sum(each.ready_replicas for each in self.driver.observe("default", "warm").revisions) == 2
+
+    def delete_pod(self, name: str) -> None:
+        """End a replica as a drained node does."""
+        with self.harness.plane.client() as client:
+            client.delete(resource_types.POD.path("default", name)).raise_for_status()
+
     def left(self) -> list[str]:
         """Return what is still there of the pool and its services."""
         kinds = (
@@ -157,6 +170,10 @@ def test_services_of_a_pool_are_answered_and_a_canary_loses_no_request(pools: Po
         until(lambda: {name for name, _ in traffic.outcomes[-20:]} == {canary.name}, "one answers", WITHIN_S)
         pools.until("digits", replace(canary, weight_percent=100))
         traffic.until_sent(40, WITHIN_S)
+        for gone in pools.replicas():
+            pools.delete_pod(gone)
+            until(lambda gone=gone: gone not in pools.replicas() and pools.is_complete(), "another is ready", WITHIN_S)
+            traffic.until_sent(20, WITHIN_S)
     assert traffic.failures == [], f"of {len(traffic.outcomes)} requests"
 
     for service, generation in sorted(pools.generations.items()):

@@ -39,6 +39,7 @@ from integrations.clusters.base import (
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
+from integrations.clusters.kubernetes import rbac
 from integrations.clusters.kubernetes.api import identity, resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap, pool_catalog
@@ -50,6 +51,7 @@ from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PORT, REVISION, SERVICE
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
+from integrations.clusters.kubernetes.manifests.pools import pool_of_service
 from integrations.clusters.kubernetes.manifests.template_changes import template_changes
 from integrations.clusters.kubernetes.manifests.workloads import taps
 from integrations.clusters.kubernetes.observe import devices, gpus, nodes
@@ -342,6 +344,7 @@ class KubernetesDriver:
         except InvalidInput:
             there = self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service)
             refuse_images(rendered, options, there, pinned)
+        self._check_pools(desired, options)
         if not asks_much(desired):
             return
         for gateway in (options.gateway, *options.also):
@@ -357,6 +360,23 @@ class KubernetesDriver:
                 "enable that of Envoy Gateway and set its rateLimits in the cluster file, or leave spec.limits out",
                 field="spec.limits",
             )
+
+    def _check_pools(self, desired: Desired, options: Options) -> None:
+        """Raise InvalidInput where a pool, or a service in one, takes roles that the driver has not."""
+        if any(each.is_pool for each in desired.revisions):
+            try:
+                for kind in resource_types.OF_POOLS:
+                    self._api.fetch_list(kind, desired.namespace, MANAGED)
+            except NotPermitted as error:
+                remedy = f"bind the role {rbac.POOLS} in {desired.namespace} ({error.message})"
+                raise InvalidInput(f"{desired.service} is a pool, which has a Role: {remedy}", field="pool") from error
+        if pool_of_service(desired) and POLICIES in self._gateway_class(options.gateway).features:
+            problem = self._policies_problem(desired.namespace)
+            if problem:
+                what = (
+                    f"{desired.service} is in a pool, and a policy of Envoy Gateway sends its requests to one replica"
+                )
+                raise InvalidInput(f"{what}: {problem}", field="pool")
 
     def checks_callers(self, namespace: str) -> bool:
         """Return whether the gateway can check the callers of services of the namespace; raises NotPermitted."""
