@@ -61,7 +61,7 @@ class Pools:
         """Apply again and again, as the reconciler does, until the gateway does what is desired."""
         self.apply(service, *revisions)
         generation = self.generations[service]
-        wanted = {each.name: 0 if each.is_pool else each.weight_percent for each in revisions}
+        wanted = {each.name: each.weight_percent for each in revisions}
 
         def look() -> bool:
             self.again(service)
@@ -141,6 +141,7 @@ def test_services_of_a_pool_are_answered_and_a_canary_loses_no_request(pools: Po
     pools.until("other", pools.revision("other", 3, 100))
     until(lambda: pools.answer("digits")[0] == 200, "the gateway has the routes of one", WITHIN_S)
     until(lambda: pools.answer("other")[0] == 200, "the gateway has the routes of the other", WITHIN_S)
+    assert pools.answer("warm")[0] == 404, "a pool itself has no model"
     assert pools.answer("digits") == (200, "digits-00002", [2, 4, 6, 8])
     for number in range(20):
         found = pools.answer("other", fairlead_service=f"default/x{number}", fairlead_model_version="9")

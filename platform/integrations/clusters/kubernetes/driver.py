@@ -43,7 +43,7 @@ from integrations.clusters.kubernetes import rbac
 from integrations.clusters.kubernetes.api import identity, resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap, pool_catalog
-from integrations.clusters.kubernetes.apply.apply_service import Applier, is_pool, policy_kinds
+from integrations.clusters.kubernetes.apply.apply_service import Applier, policy_kinds
 from integrations.clusters.kubernetes.check_cluster import check, gateway_component, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import deployments, render
@@ -188,8 +188,7 @@ class KubernetesDriver:
 
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
         """Return the last log lines of a pod's runtime, custom predictor, transformer or explainer."""
-        entry = ownership_configmap.read(self._api, namespace, service)
-        pods = self._list(resource_types.POD, namespace, (entry and entry.pool) or service)
+        pods = self._list(resource_types.POD, namespace, service)
         pod = next((each for each in pods if each["metadata"]["name"] == replica), None)
         if pod is None:
             raise NotFound(f"service {namespace}/{service} has no replica {replica[:100]!r} now")
@@ -328,7 +327,7 @@ class KubernetesDriver:
                 return
         if closed.pool:
             pool_catalog.remove(self._api, namespace, service, closed.pool)
-        if is_pool(closed):
+        if closed.is_pool:
             pool_catalog.remove_all(self._api, namespace, service)
         ownership_configmap.remove(self._api, namespace, service, closed)
         if self._payloads is not None:

@@ -133,10 +133,13 @@ class Applier:
 
         The entry names the pool before the catalog names the service.
         """
-        namespace, pooled = desired.namespace, frozenset(each.name for each in desired.revisions)
+        namespace, pooled = desired.namespace, {each.name: each.model_version for each in desired.revisions}
         try:
             known = ownership_configmap.write_pool(
-                self.api, namespace, entry, replace(entry, pool=pool, pooled=pooled, loaded=entry.loaded & pooled)
+                self.api,
+                namespace,
+                entry,
+                replace(entry, pool=pool, pooled=pooled, loaded=entry.loaded & pooled.keys()),
             )
             if ownership_configmap.read(self.api, namespace, pool) is None:
                 return known
@@ -233,7 +236,7 @@ class Applier:
         if self._has_scaled(entry):
             yield resource_types.SCALED_OBJECT
         yield from resource_types.PRUNED
-        if is_pool(entry) or any(each.is_pool for each in desired.revisions):
+        if entry.is_pool or any(each.is_pool for each in desired.revisions):
             yield from resource_types.OF_POOLS
         if claims.are_used(desired, self.options) or _has_claims(entry):
             yield resource_types.CLAIM_TEMPLATE
@@ -246,7 +249,7 @@ class Applier:
         last = (resource_types.NETWORK_POLICY, resource_types.SERVICE_ACCOUNT)
         claimed = [resource_types.CLAIM_TEMPLATE] if _has_claims(entry) else []
         rest = (kind for kind in resource_types.PRUNED if kind not in (*resource_types.ROUTES, *last))
-        yield [*scaled, *rest, *claimed, *(resource_types.OF_POOLS if is_pool(entry) else ())]
+        yield [*scaled, *rest, *claimed, *(resource_types.OF_POOLS if entry.is_pool else ())]
         yield last
 
     def _has_scaled(self, entry: Entry) -> bool:
@@ -260,11 +263,6 @@ class Applier:
 def policy_kinds(entry: Entry) -> list[resource_types.Kind]:
     """Return the kinds of Envoy Gateway's policies that the service has, or had."""
     return [kind for kind in resource_types.POLICIES if any(each.startswith(f"{kind.kind}/") for each in entry.objects)]
-
-
-def is_pool(entry: Entry) -> bool:
-    """Return whether the service is a pool, or was one."""
-    return any(each.startswith(f"{resource_types.ROLE.kind}/") for each in entry.objects)
 
 
 def _has_claims(entry: Entry) -> bool:
@@ -298,11 +296,9 @@ def _able(desired: Desired, slices: Sequence[Json], loaded: Collection[str] = ()
     """Return the desired state with copies and groups only for able revisions, and the weights over ready ones.
 
     Explain requests follow the weights: a revision whose explainer is not ready answers all others.
-    Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself. A pool has no requests
-    of its own; of a service in one the slices are the pool's, and `loaded` its revisions that the pool has loaded.
+    Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself. Of a service
+    in a pool the slices are the pool's, and `loaded` the revisions that it has loaded.
     """
-    if any(each.is_pool for each in desired.revisions):
-        return desired, {}
     able = serving(slices)
     names = {
         each.name: {replicas_name(pool_of(each))} if each.pool else {each.name, backend(each)}

@@ -67,7 +67,7 @@ def write_pool(api: Api, namespace: str, entry: Entry, wanted: Entry) -> Entry:
         return entry
     data = {
         POOL: wanted.pool,
-        _POOLED: "\n".join(sorted(wanted.pooled)),
+        _POOLED: json.dumps(dict(wanted.pooled), sort_keys=True),
         _LOADED: "\n".join(sorted(wanted.loaded)),
         _FAILURES: json.dumps(dict(wanted.failures), sort_keys=True),
     }
@@ -130,7 +130,7 @@ def _entry(found: dict[str, Any]) -> Entry:
         deleted=is_deleted,
         objects=frozenset(data.get(_OBJECTS, "").split()),
         pool=data.get(POOL, ""),
-        pooled=frozenset(data.get(_POOLED, "").split()),
+        pooled={str(name): str(version) for name, version in json.loads(data.get(_POOLED, "{}")).items()},
         loaded=frozenset(data.get(_LOADED, "").split()),
         failures={name: (str(why), float(at)) for name, (why, at) in json.loads(data.get(_FAILURES, "{}")).items()},
     )

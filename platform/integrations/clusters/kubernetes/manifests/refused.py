@@ -52,6 +52,7 @@ _OF_REVISION = {
     "custom",
     "is_pool",
     "pool",
+    "pool_memory_bytes",
     "pod_templates",
     "has_served",
 }

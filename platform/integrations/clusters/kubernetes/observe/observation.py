@@ -87,6 +87,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
                 explainer=companions.get(explainers[name]),
                 scaling=scalings.get(name),
                 failure=next(_troubles(name, troubles), None),
+                is_pool=entry.is_pool,
             )
             for name in names
         ),
@@ -107,7 +108,7 @@ def observed_in_pool(
     """
     able = serving(pool.slices)[replicas_name(entry.pool)]
     every = [replica_of_pod(each, able) for each in pool.pods]
-    taking = [each for each in every if each.phase is ReplicaPhase.READY]
+    taking = [_as_its_own(each) for each in every if each.phase is ReplicaPhase.READY]
     confirmed = confirmation(service, found.routes, gateway, found.policies)
     routed = confirmed.routed
     return Observed(
@@ -121,13 +122,19 @@ def observed_in_pool(
                 match=routed.match(name) if taking and name in entry.loaded else (),
                 replicas=tuple(taking) if taking and name in entry.loaded else (_waiting(name, entry, taking),),
                 message=entry.failures[name][0] if name in entry.failures else "",
+                pooled_as=f"{namespace}.{service}@{version}",
             )
-            for name in sorted(entry.pooled)
+            for name, version in sorted(entry.pooled.items())
         ),
         message=confirmed.problem,
         preview=routed.preview if taking else "",
         gateway_counts=False,
     )
+
+
+def _as_its_own(replica: ObservedReplica) -> ObservedReplica:
+    """Return a pool's replica without what is of the pool alone: its failures, and when it was restarted."""
+    return replace(replica, restarts=0, failure=None, restart_number=0)
 
 
 def _waiting(name: str, entry: Entry, members: Sequence[ObservedReplica]) -> ObservedReplica:

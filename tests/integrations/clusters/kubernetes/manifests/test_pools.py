@@ -14,7 +14,7 @@ from integrations.clusters.kubernetes.manifests.routes.pooled import revision_at
 from integrations.clusters.kubernetes.manifests.routes.traffic_policy import traffic_policy
 from integrations.clusters.kubernetes.options import GatewayReference, ModelSource, Options
 
-POOL = DesiredRevision("warm-00001", "warm", "1", "", "", 2, 100, is_pool=True)
+POOL = DesiredRevision("warm-00001", "warm", "1", "", "", 2, 100, is_pool=True, pool_memory_bytes=1 << 30)
 STABLE = DesiredRevision("digits-00001", "digits", "1", "file:///models/a", "sha256:aa", 1, 90, pool="default/warm")
 CANARY = replace(STABLE, name="digits-00002", model_version="2", artifact_digest="sha256:bb", weight_percent=10)
 OPTIONS = Options(
@@ -53,7 +53,7 @@ def test_only_the_fetcher_of_a_pool_has_tokens_and_writes_the_cache() -> None:
     assert (fetcher["restartPolicy"], pod["automountServiceAccountToken"]) == ("Always", False)
     assert f"--registry={ARTIFACTS}" in fetcher["args"]
     assert "--catalog-config-maps=default/fairlead-warm.catalog" in fetcher["args"]
-    assert runtime["args"][0] == "--model-pool=/mnt/pool/socket"
+    assert runtime["args"][:2] == ["--model-pool=/mnt/pool/socket", "--model-memory-budget-bytes=1073741824"]
     assert not any("payload-tap" in each or "registry" in each for each in runtime["args"])
     (rule,) = by_name("Role", "fairlead-warm.catalog", made)["rules"]
     assert (rule["verbs"], len(rule["resourceNames"])) == (["get"], 256)

@@ -104,9 +104,10 @@ def _fetcher(desired: Desired, revision: DesiredRevision, source: Source, option
 def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     """Return the runtime of other pods, with the pool's models; nothing of a pool is recorded."""
     made = runtime_container(desired, revision, replace(options, payloads_folder=""))
+    budget = [f"--model-memory-budget-bytes={most}"] if (most := revision.pool_memory_bytes) else []
     return {
         **made,
-        "args": [f"--model-pool={_SOCKET}", *made["args"][1:]],
+        "args": [f"--model-pool={_SOCKET}", *budget, *made["args"][1:]],
         "volumeMounts": [
             {"name": "cache", "mountPath": _CACHE, "readOnly": True},
             {"name": "pool", "mountPath": _SOCKET.rpartition("/")[0], "readOnly": True},
