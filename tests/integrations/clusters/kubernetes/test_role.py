@@ -9,7 +9,7 @@ import httpx
 import pytest
 import yaml
 
-from common.errors import Conflict, NotFound, NotPermitted, Unavailable
+from common.errors import Conflict, InvalidInput, NotFound, NotPermitted, Unavailable
 from integrations.clusters.base import (
     Access,
     Autoscaling,
@@ -269,7 +269,11 @@ def test_pools_take_their_role_and_it_gives_a_pool_the_right_to_its_catalog_alon
     client: httpx.Client, plane: ControlPlane
 ) -> None:
     revision = DesiredRevision("warm-00001", "warm", "1", "", "", 0, 100, is_pool=True)
-    made = of_pool(Desired(NAMESPACE, "warm", 1, (revision,)))[1:]
+    pool = Desired(NAMESPACE, "warm", 1, (revision,))
+    for user in (USER, POOLING):
+        with pytest.raises(InvalidInput, match=f"bind the role {rbac.POOLS} in") if user == USER else nullcontext():
+            KubernetesDriver(Api(plane.user(user)), OPTIONS).check(pool)
+    made = of_pool(pool)[1:]
     assert [each["kind"] for each in made] == ["Role", "RoleBinding"]
     for user in (USER, POOLING):
         api = Api(plane.user(user))

@@ -37,13 +37,14 @@ def of_pool(desired: Desired) -> list[Manifest]:
     labels, pool, name = service_labels(desired.service), desired.service, catalog_name(desired.service)
     names = [f"{name}-{number:02x}" for number in range(_SHARDS)]
     rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": names, "verbs": ["get"]}
-    account = {"kind": "ServiceAccount", "name": pool, "namespace": desired.namespace}
+    accounts = sorted({each.pod.service_account or pool for each in desired.revisions})
+    subjects = [{"kind": "ServiceAccount", "name": each, "namespace": desired.namespace} for each in accounts]
     role = {"apiGroup": _GROUP, "kind": "Role", "name": name}
     spec = service_of({SERVICE: pool})
     return [
         manifest("v1", "Service", desired, replicas_name(pool), labels, spec=spec),
         manifest(_RBAC, "Role", desired, name, labels, rules=[rule]),
-        manifest(_RBAC, "RoleBinding", desired, name, labels, subjects=[account], roleRef=role),
+        manifest(_RBAC, "RoleBinding", desired, name, labels, subjects=subjects, roleRef=role),
     ]
 
 

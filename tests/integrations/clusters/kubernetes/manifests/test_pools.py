@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from integrations.clusters.base import Desired, DesiredRevision, Limits, Logger, Resources
+from integrations.clusters.base import Desired, DesiredRevision, Limits, Logger, PodFields, Resources
 from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.pools import document, shard
 from integrations.clusters.kubernetes.manifests.routes.pooled import revision_at
@@ -58,6 +58,9 @@ def test_only_the_fetcher_of_a_pool_has_tokens_and_writes_the_cache() -> None:
     (rule,) = by_name("Role", "fairlead-warm.catalog", made)["rules"]
     assert (rule["verbs"], len(rule["resourceNames"])) == (["get"], 256)
     assert shard("warm", "default.digits") in rule["resourceNames"]
+    own = replace(POOL, pod=PodFields(service_account="reader"))
+    binding = by_name("RoleBinding", "fairlead-warm.catalog", render(desired(own, service="warm"), {}, OPTIONS))
+    assert [each["name"] for each in binding["subjects"]] == ["reader"]
     assert by_name("Service", "warm-replicas", made)["spec"]["selector"] == {"fairlead/service": "warm"}
 
 
