@@ -129,6 +129,12 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
     assert all(each == [{"kind": "ServiceAccount", "name": RELEASE, "namespace": NAMESPACE}] for each in subjects)
 
 
+def test_the_role_for_model_pools_is_given_where_services_run() -> None:
+    found = objects({"cluster": {"namespaces": ["vision", "text"], "modelPools": True}})
+    bound = {(each["metadata"]["namespace"], _role(each)) for each in _of(found, "RoleBinding")}
+    assert {name for name, role in bound if role == "driver-pools"} == {"vision", "text"}
+
+
 def test_the_role_for_keda_is_given_where_services_run_and_keda_follows_their_load() -> None:
     address = "http://prometheus.monitoring:9090"
     found = objects({"cluster": {"namespaces": ["vision", "text"], "keda": {"prometheus": address}}})
