@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from serving_runtime.common.errors import ModelError
 from serving_runtime.pools.names import is_model, shown, version_of
@@ -63,6 +63,41 @@ class Document:
     default: int
     pinned: bool
     versions: Mapping[int, Version]
+
+
+class Catalog(Protocol):
+    """Where a fetcher looks documents up."""
+
+    async def find(self, model: str, *, newest: bool = False) -> Document | None:
+        """Return a model's document, None where the catalog has none.
+
+        Args:
+            newest: as it is now, where a catalog keeps what it has read.
+
+        Raises:
+            ModelError: the document cannot be used.
+            Unavailable: the catalog cannot be read now.
+        """
+
+    async def close(self) -> None:
+        """Close what it has open."""
+
+
+class Folder:
+    """The documents of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __str__(self) -> str:
+        return str(self._folder)
+
+    async def find(self, model: str, *, newest: bool = False) -> Document | None:  # noqa: ARG002
+        """Return a model's document, None where the catalog has none; raises ModelError for an unusable one."""
+        return find(self._folder, model)
+
+    async def close(self) -> None:
+        """Do nothing: no file stays open."""
 
 
 def place(catalog: Path, model: str) -> Path:

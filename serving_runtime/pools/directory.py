@@ -114,7 +114,7 @@ class Directory:
             raise Unavailable(f"model '{model}' is not known yet, and {self._waiting} requests wait for the catalog")
         self._waiting += 1
         try:
-            return await asyncio.shield(self._look(model))
+            return await asyncio.shield(self._look(model, newest=self._lacks(model, version)))
         except FailedError as error:
             raise error.error from error
         finally:
@@ -124,11 +124,15 @@ class Directory:
         for look in self._looks.values():
             look.cancel()
 
-    def _look(self, model: str) -> "asyncio.Task[Entry]":
+    def _lacks(self, model: str, version: int | None) -> bool:
+        entry = self._entries.get(model)
+        return entry is not None and version is not None and version not in entry.identities
+
+    def _look(self, model: str, *, newest: bool = False) -> "asyncio.Task[Entry]":
         """Begin to look a model up, unless that has begun."""
         look = self._looks.get(model)
         if look is None:
-            look = self._looks[model] = asyncio.get_running_loop().create_task(self._looked_up(model))
+            look = self._looks[model] = asyncio.get_running_loop().create_task(self._looked_up(model, newest=newest))
             look.add_done_callback(self._over(model))
         return look
 
@@ -140,9 +144,10 @@ class Directory:
 
         return over
 
-    async def _looked_up(self, model: str) -> Entry:
+    async def _looked_up(self, model: str, *, newest: bool) -> Entry:
+        asked = {"look": model, **({"newest": True} if newest else {})}
         try:
-            content = await self._client.ask({"look": model}, patience_s=_PATIENCE_S)
+            content = await self._client.ask(asked, patience_s=_PATIENCE_S)
         except FailedError as error:
             old = self._entries.get(model)
             if old is not None and error.kind != messages.UNKNOWN:  # the catalog or the fetcher is away for a while

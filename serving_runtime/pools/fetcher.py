@@ -23,10 +23,10 @@ from typing import Any
 from serving_runtime.artifacts.download import NoRoomError, Patience, TooLargeError
 from serving_runtime.artifacts.fetch_artifact import Order
 from serving_runtime.artifacts.remotes import InterruptedTransferError
-from serving_runtime.common.errors import InvalidArgument, ModelError, ServingError, Unsupported
-from serving_runtime.pools import catalog, messages, origins
+from serving_runtime.common.errors import InvalidArgument, ModelError, ServingError, Unavailable, Unsupported
+from serving_runtime.pools import messages, origins
 from serving_runtime.pools.cache import ArtifactCache, remove
-from serving_runtime.pools.catalog import Document, Version
+from serving_runtime.pools.catalog import Catalog, Document, Version
 from serving_runtime.pools.fetch_slots import FetchSlots, StalledError, Transfer, origin_of
 from serving_runtime.pools.messages import Fetch, Holds, Look
 from serving_runtime.pools.names import VersionKey
@@ -43,13 +43,13 @@ class FetcherSettings:
     """Settings of a fetcher, from the command line.
 
     Attributes:
-        catalog: folder of the documents.
+        catalog: of the documents.
         concurrency: number of artifacts that are fetched at the same time, half of them from one origin.
         stall_s: how long a fetch may receive nothing before requests for it fail.
         with_code: whether files that an interpreter or the loader could run are given to runtimes.
     """
 
-    catalog: Path
+    catalog: Catalog
     cache: Path
     cache_max_bytes: int
     concurrency: int = 8
@@ -115,6 +115,7 @@ class Fetcher:
         for task in going_on:
             task.cancel()
         await asyncio.gather(*going_on, return_exceptions=True)
+        await self._settings.catalog.close()
         await asyncio.sleep(0)  # the transports of the connections end
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._quick.shutdown(wait=False, cancel_futures=True)
@@ -128,10 +129,12 @@ class Fetcher:
         with contextlib.suppress(asyncio.CancelledError):  # of `close`; asyncio would log it
             await client.run()
 
-    async def look(self, model: str) -> Document:
-        """Return a model's document; raises FailedError."""
+    async def look(self, model: str, *, newest: bool = False) -> Document:
+        """Return a model's document, `newest` as it is now; raises FailedError."""
         try:
-            document = catalog.find(self._settings.catalog, model)
+            document = await self._settings.catalog.find(model, newest=newest)
+        except Unavailable as error:
+            raise FailedError(messages.UNAVAILABLE, str(error)) from error
         except ModelError as error:
             raise FailedError(messages.CORRUPT, str(error)) from error
         if document is None:
@@ -145,6 +148,9 @@ class Fetcher:
         document = await self.look(asked.model)
         number = asked.version if asked.version is not None else document.default
         version = document.versions.get(number)
+        if version is None:
+            document = await self.look(asked.model, newest=True)
+            version = document.versions.get(number)
         if version is None:
             known = ", ".join(str(each) for each in sorted(document.versions))
             raise FailedError(
@@ -350,7 +356,7 @@ class _Client:
 
     async def _answer_to(self, asked: Look | Fetch, hold: Callable[[str], None]) -> bytes:
         if isinstance(asked, Look):
-            document = await self._fetcher.look(asked.model)
+            document = await self._fetcher.look(asked.model, newest=asked.newest)
             return messages.line(
                 {
                     "id": asked.number,

@@ -1,6 +1,7 @@
 """Messages between a pool's runtime and its fetcher: one JSON object a line. Pure.
 
-    {"id": 1, "look": "ns.svc"}      {"id": 1, "default": 3, "pinned": false, "versions": {"3": "<identity>"}}
+    {"id": 1, "look": "ns.svc",      {"id": 1, "default": 3, "pinned": false, "versions": {"3": "<identity>"}}
+     "newest": false}
     {"id": 2, "model": "ns.svc",     {"id": 2, "folder": "/…", "digest": "sha256:…", "version": 3,
      "version": 3}                    "identity": "…", "checked": true}
     {"release": "sha256:…"}          (no answer)
@@ -38,10 +39,11 @@ RETRY_S = {UNKNOWN: 1.0, UNAVAILABLE: 5.0, CORRUPT: 60.0, UNSUPPORTED: 60.0, TOO
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Request for what the catalog says of a model."""
+    """Request for what the catalog says of a model; `newest` where what it said lately is not enough."""
 
     number: int
     model: str
+    newest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def request_in(line: bytes) -> Look | Fetch | Holds:
     if not is_model(model):
         raise InvalidArgument(f"{shown(str(model))} is not <namespace>.<service>, each a DNS label")
     if "look" in content:
-        return Look(number, model)
+        return Look(number, model, newest=content.get("newest") is True)
     version = content.get("version")
     if version is not None and (type(version) is not int or not 0 < version < 10**18):
         raise InvalidArgument(f"'version' is {shown(str(version))}, not a number of 1 to 18 digits or null")

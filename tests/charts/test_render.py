@@ -114,7 +114,9 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
         each["metadata"]["name"].removeprefix(f"{NAMESPACE}-{RELEASE}-"): each["rules"]
         for each in _of(found, "ClusterRole")
     }
-    optional = {*("driver-metrics", "driver-replays", "driver-keda", "driver-claims", "driver-devices"), *_OF_CUTTING}
+    optional = {f"driver-{name}" for name in ("metrics", "replays", "keda", "claims", "devices", "pools")} | {
+        *_OF_CUTTING
+    }
     assert roles == {name: rules for name, rules in known.items() if name not in optional}
     assert _of(found, "Role") == []
     bound = {
@@ -125,6 +127,12 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
     assert bound == everywhere | in_namespaces | {("checks", "driver-jobs"), ("checks", "driver-jobs-network")}
     subjects = [each["subjects"] for each in _of(found, "RoleBinding", "ClusterRoleBinding")]
     assert all(each == [{"kind": "ServiceAccount", "name": RELEASE, "namespace": NAMESPACE}] for each in subjects)
+
+
+def test_the_role_for_model_pools_is_given_where_services_run() -> None:
+    found = objects({"cluster": {"namespaces": ["vision", "text"], "modelPools": True}})
+    bound = {(each["metadata"]["namespace"], _role(each)) for each in _of(found, "RoleBinding")}
+    assert {name for name, role in bound if role == "driver-pools"} == {"vision", "text"}
 
 
 def test_the_role_for_keda_is_given_where_services_run_and_keda_follows_their_load() -> None:

@@ -131,7 +131,7 @@ def image_of(runtime: Sequence[str]) -> Image:
         if "-c" in argv:
             return [sys.executable, *(word for word in argv[1:] if word != "-I")]  # which sees no runtime of a variable
         own = list(argv[argv.index("serving_runtime") + 1 :])
-        if own[0] in ("prepare", "inspect", "profile", "tune", "build", "try", "upload"):
+        if own[0] in ("prepare", "inspect", "profile", "tune", "build", "try", "upload", "pool-fetcher"):
             return [*REAL_RUNTIME, *own]
         if own[0] == "proxy":
             target = f"--target_port={loopback_port(ip)}"

@@ -3,6 +3,7 @@
 The runtime is in the sandbox and may be taken over by a model; the fetcher has the network and the credentials.
 """
 
+import asyncio
 import contextlib
 import json
 import os
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from serving_runtime.pools import catalog, names
+from serving_runtime.pools.config_maps import ConfigMapCatalog
 from tests.serving_runtime._support import pools
 from tests.serving_runtime._support.pools import Place
 
@@ -53,6 +55,9 @@ def test_a_name_is_never_a_path(tmp_path: Path) -> None:
         assert not names.is_model(name)
         assert names.key_of(f"{name}@1") is None
         assert catalog.find(tmp_path / "catalog", name) is None
+        beside = ConfigMapCatalog("default", "warm", "http://127.0.0.1:1", tmp_path)  # where nothing listens
+        assert asyncio.run(beside.find(name)) is None
+        assert beside.reads == 0
     for service in (b"a/b/c", b"../b", b"a/..", b"a/b\0", b"a/b\n", b"a", b"", b"a/" + b"b" * 64):
         assert names.service_in(service) is None
         assert names.mounted(b"/serving/" + service.rstrip(b"/c") + b"\0/v2") is None

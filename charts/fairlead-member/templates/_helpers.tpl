@@ -26,6 +26,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if eq .Values.reach "apiServer" }}{{ $roles = concat $roles (list "driver-metrics" "driver-replays") }}{{ end -}}
 {{- if .Values.keda }}{{ $roles = append $roles "driver-keda" }}{{ end -}}
 {{- if .Values.gpuClaims }}{{ $roles = append $roles "driver-claims" }}{{ end -}}
+{{- if .Values.modelPools }}{{ $roles = append $roles "driver-pools" }}{{ end -}}
 {{- if .Values.repartition.enabled }}{{ $roles = append $roles "driver-repartition-pods" }}{{ end -}}
 {{- $bound := list -}}
 {{- range $namespace := .Values.namespaces -}}

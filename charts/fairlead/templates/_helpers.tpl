@@ -89,6 +89,7 @@ argocd.argoproj.io/sync-options: Prune=false,Delete=false
 {{- if .Values.cluster.keda.prometheus }}{{ $roles = append $roles "driver-keda" }}{{ end -}}
 {{- $claims := eq (dig "gpuAllocation" "devicePlugin" .Values.cluster.file) "claims" -}}
 {{- if $claims }}{{ $roles = append $roles "driver-claims" }}{{ end -}}
+{{- if .Values.cluster.modelPools }}{{ $roles = append $roles "driver-pools" }}{{ end -}}
 {{- if .Values.cluster.repartition }}{{ $roles = append $roles "driver-repartition-pods" }}{{ end -}}
 {{- $bound := list -}}
 {{- range $namespace := include "fairlead.namespaces" . | fromJsonArray -}}

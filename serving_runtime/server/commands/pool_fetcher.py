@@ -3,15 +3,19 @@
 Runs until SIGTERM; exit 0, or 1 where it cannot start.
 """
 
+import argparse
 import asyncio
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from serving_runtime.artifacts.download import Patience
+from serving_runtime.pools.catalog import Catalog, Folder
+from serving_runtime.pools.config_maps import ConfigMapCatalog
 from serving_runtime.pools.fetcher import Fetcher, FetcherSettings
 from serving_runtime.pools.origins import Registry
 from serving_runtime.server.flags.parser import Parser
@@ -20,12 +24,14 @@ from serving_runtime.shared import json_log
 
 logger = logging.getLogger(__name__)
 
+_LABEL, _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,62}"), re.compile(r"[a-z0-9][a-z0-9.-]{0,200}")
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run `pool-fetcher`; returns the exit code."""
     found = _parser().parse_args(arguments[1:])
     settings = FetcherSettings(
-        catalog=found.catalog,
+        catalog=found.catalog or found.catalog_config_maps,
         cache=found.cache,
         cache_max_bytes=found.cache_max_bytes,
         concurrency=found.fetch_concurrency,
@@ -65,8 +71,13 @@ def _parser() -> Parser:
     parser = Parser(
         prog="fairlead-serve pool-fetcher", description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False
     )
-    parser.add_argument(
-        "--catalog", type=Path, required=True, metavar="DIR", help="folder with one JSON document for each model"
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--catalog", type=_folder, metavar="DIR", help="folder with one JSON document for each model")
+    source.add_argument(
+        "--catalog-config-maps",
+        type=_config_maps,
+        metavar="NAMESPACE/PREFIX",
+        help="ConfigMaps of the pod's cluster with the same documents, in place of a folder",
     )
     parser.add_argument(
         "--cache", type=Path, required=True, metavar="DIR", help="folder for fetched models, which runtimes read"
@@ -109,3 +120,18 @@ def _parser() -> Parser:
         help="gives runtimes files that an interpreter or the loader could run too (false)",
     )
     return parser
+
+
+def _folder(text: str) -> Catalog:
+    return Folder(Path(text))
+
+
+def _config_maps(text: str) -> Catalog:
+    namespace, _, prefix = text.partition("/")
+    if not _LABEL.fullmatch(namespace) or not _PREFIX.fullmatch(prefix):
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAMESPACE/PREFIX of ConfigMaps")
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        raise argparse.ArgumentTypeError("KUBERNETES_SERVICE_HOST is not set: it reads ConfigMaps in a pod only")
+    at = f"[{host}]" if ":" in host else host
+    return ConfigMapCatalog(namespace, prefix, f"https://{at}:{port}")

@@ -11,9 +11,10 @@ from integrations.clusters.kubernetes.manifests.names import MANAGED
 from tests.cluster.plane import ControlPlane
 
 
-def may(client: httpx.Client, user: str, verb: str, group: str, resource: str, namespace: str) -> bool:
+def may(client: httpx.Client, user: str, verb: str, group: str, resource: str, namespace: str, name: str = "") -> bool:
     resource, _, subresource = resource.partition("/")
     asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": namespace}
+    asked |= {"name": name} if name else {}
     review = {"spec": {"user": user, "resourceAttributes": asked}}
     answer = client.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=review)
     answer.raise_for_status()

@@ -39,16 +39,19 @@ from integrations.clusters.base import (
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_LINES, last_lines
+from integrations.clusters.kubernetes import rbac
 from integrations.clusters.kubernetes.api import identity, resource_types
 from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap
+from integrations.clusters.kubernetes.apply import caller_keys, gpu_nodes, ownership_configmap, pool_catalog
 from integrations.clusters.kubernetes.apply.apply_service import Applier, policy_kinds
 from integrations.clusters.kubernetes.check_cluster import check, gateway_component, in_namespace
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import deployments, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PORT, REVISION, SERVICE
+from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
+from integrations.clusters.kubernetes.manifests.pools import pool_of_service
 from integrations.clusters.kubernetes.manifests.template_changes import template_changes
 from integrations.clusters.kubernetes.manifests.workloads import taps
 from integrations.clusters.kubernetes.observe import devices, gpus, nodes
@@ -63,7 +66,7 @@ from integrations.clusters.kubernetes.observe.gateway_features import (
     policy_fields,
     refuse_unsupported,
 )
-from integrations.clusters.kubernetes.observe.observation import Found, observed, replicas_of
+from integrations.clusters.kubernetes.observe.observation import Found, observed, observed_in_pool, replicas_of
 from integrations.clusters.kubernetes.observe.pod_templates import templates_to_pin
 from integrations.clusters.kubernetes.options import GatewayReference, GpuAllocation, Options, Reach
 from integrations.clusters.kubernetes.payloads import Payloads
@@ -145,6 +148,8 @@ class KubernetesDriver:
         entry = ownership_configmap.read(self._api, namespace, service)
         if entry is None:
             return Observed(namespace, service)
+        if entry.pool:
+            return self._observe_in_pool(namespace, service, entry)
         found = Found(
             deployments=self._list(resource_types.DEPLOYMENT, namespace, service),
             pods=self._list(resource_types.POD, namespace, service),
@@ -155,6 +160,18 @@ class KubernetesDriver:
         )
         found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
         return observed(namespace, service, entry, found, self._options.of_namespace(namespace).gateway)
+
+    def _observe_in_pool(self, namespace: str, service: str, entry: Entry) -> Observed:
+        found = Found(
+            routes=[route for kind in resource_types.ROUTES for route in self._list(kind, namespace, service)],
+            policies=[policy for kind in policy_kinds(entry) for policy in self._list(kind, namespace, service)],
+        )
+        pool = Found(
+            pods=self._list(resource_types.POD, namespace, entry.pool),
+            slices=self._list(resource_types.ENDPOINT_SLICE, namespace, entry.pool),
+        )
+        gateway = self._options.of_namespace(namespace).gateway
+        return observed_in_pool(namespace, service, entry, found, gateway, pool=pool)
 
     def touched(self, since: float) -> None:
         """Return None: the cluster's watches report changes at once (`watches`)."""
@@ -308,6 +325,10 @@ class KubernetesDriver:
         for kinds in self._applier.in_order_of_removal(closed):
             if self._remove(kinds, namespace, service):
                 return
+        if closed.pool:
+            pool_catalog.remove(self._api, namespace, service, closed.pool)
+        if closed.is_pool:
+            pool_catalog.remove_all(self._api, namespace, service)
         ownership_configmap.remove(self._api, namespace, service, closed)
         if self._payloads is not None:
             self._payloads.remove(namespace, service)
@@ -322,6 +343,7 @@ class KubernetesDriver:
         except InvalidInput:
             there = self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service)
             refuse_images(rendered, options, there, pinned)
+        self._check_pools(desired, options)
         if not asks_much(desired):
             return
         for gateway in (options.gateway, *options.also):
@@ -337,6 +359,23 @@ class KubernetesDriver:
                 "enable that of Envoy Gateway and set its rateLimits in the cluster file, or leave spec.limits out",
                 field="spec.limits",
             )
+
+    def _check_pools(self, desired: Desired, options: Options) -> None:
+        """Raise InvalidInput where a pool, or a service in one, takes roles that the driver has not."""
+        if any(each.is_pool for each in desired.revisions):
+            try:
+                for kind in resource_types.OF_POOLS:
+                    self._api.fetch_list(kind, desired.namespace, MANAGED)
+            except NotPermitted as error:
+                remedy = f"bind the role {rbac.POOLS} in {desired.namespace} ({error.message})"
+                raise InvalidInput(f"{desired.service} is a pool, which has a Role: {remedy}", field="pool") from error
+        if pool_of_service(desired) and POLICIES in self._gateway_class(options.gateway).features:
+            problem = self._policies_problem(desired.namespace)
+            if problem:
+                what = (
+                    f"{desired.service} is in a pool, and a policy of Envoy Gateway sends its requests to one replica"
+                )
+                raise InvalidInput(f"{what}: {problem}", field="pool")
 
     def checks_callers(self, namespace: str) -> bool:
         """Return whether the gateway can check the callers of services of the namespace; raises NotPermitted."""

@@ -20,11 +20,12 @@ KEDA = "fairlead-driver-keda"
 CLAIMS = "fairlead-driver-claims"
 DEVICES = "fairlead-driver-devices"
 ACCESS = "fairlead-driver-access"
+POOLS = "fairlead-driver-pools"
 REPARTITION = "fairlead-driver-repartition"
 EVICTIONS = "fairlead-driver-repartition-pods"
 MIG = "fairlead-driver-repartition-mig"
 _NOT_ALWAYS_EVERYWHERE = (
-    *(IN_NAMESPACES, METRICS, REPLAYS, JOBS, JOBS_NETWORK, KEDA, ACCESS, CLAIMS, DEVICES),
+    *(IN_NAMESPACES, METRICS, REPLAYS, JOBS, JOBS_NETWORK, KEDA, ACCESS, POOLS, CLAIMS, DEVICES),
     *(REPARTITION, EVICTIONS, MIG),
 )
 _ROLE = Path(__file__).with_name("role.yaml")

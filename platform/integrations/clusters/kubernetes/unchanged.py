@@ -13,7 +13,9 @@ from typing import Any
 from integrations.clusters.base import Desired, Drift, Observed, ReplicaPhase
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.apply.ownership_configmap import POOL
 from integrations.clusters.kubernetes.manifests import policies
+from integrations.clusters.kubernetes.manifests.names import ledger_name
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.kubernetes.watches.cached_api import CachedApi
 
@@ -27,12 +29,13 @@ _READ = (
 )
 _RESTS = (ReplicaPhase.READY, ReplicaPhase.DRAINING)
 _Mark = tuple[int, int]
+_Marks = tuple[_Mark, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
     of: Any
-    mark: _Mark
+    mark: _Marks
     until: float
 
 
@@ -75,10 +78,19 @@ class Unchanged:
         """Return a value that changes with the service's objects; None where not all of them are watched."""
         return self._mark((namespace, service), resource_types.POLICIES)
 
-    def _mark(self, key: tuple[str, str], more: tuple[resource_types.Kind, ...]) -> _Mark | None:
-        return None if self._cache is None else self._cache.mark(*key, (*self._needed, *more))
+    def _mark(self, key: tuple[str, str], more: tuple[resource_types.Kind, ...]) -> _Marks | None:
+        """Return the marks of a service and of its pool, whose replicas are as its own."""
+        if self._cache is None:
+            return None
+        namespace, service = key
+        found = [self._cache.mark(namespace, service, (*self._needed, *more))]
+        entry = self._cache.get(resource_types.CONFIG_MAP, namespace, ledger_name(service))
+        if pool := (entry or {}).get("data", {}).get(POOL):
+            found.append(self._cache.mark(namespace, pool, self._needed))
+        marks = tuple(each for each in found if each is not None)
+        return marks if len(marks) == len(found) else None
 
-    def _has(self, kept: "OrderedDict[tuple[str, str], _Kept]", key: tuple[str, str], mark: _Mark) -> bool:
+    def _has(self, kept: "OrderedDict[tuple[str, str], _Kept]", key: tuple[str, str], mark: _Marks) -> bool:
         found = kept.get(key)
         return found is not None and found.mark == mark and found.until > self._clock()
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import yaml
 
-from common.errors import Conflict, NotFound, NotPermitted, Unavailable
+from common.errors import Conflict, InvalidInput, NotFound, NotPermitted, Unavailable
 from integrations.clusters.base import (
     Access,
     Autoscaling,
@@ -30,6 +30,7 @@ from integrations.clusters.kubernetes.apply import gpu_nodes
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests import render
 from integrations.clusters.kubernetes.manifests.names import MANAGED
+from integrations.clusters.kubernetes.manifests.pools import of_pool
 from integrations.clusters.kubernetes.options import (
     ClosedNetwork,
     GatewayReference,
@@ -60,6 +61,8 @@ CLAIMING = "fairlead-claiming"
 """Who has the optional roles for claims of GPUs, beside those for nodes and Jobs."""
 GUARDING = "fairlead-guarding"
 """Who has the optional role for policies of who may call, and no other."""
+POOLING = "fairlead-pooling"
+"""Who has the optional role for model pools, beside the driver's."""
 CLOSING = "fairlead-closing"
 """Who has the optional role for the network of Jobs, beside that for Jobs."""
 CUTTER = "fairlead-cutter"
@@ -90,15 +93,22 @@ def client(plane: ControlPlane) -> Iterator[httpx.Client]:
         readers = [{**subjects[0], "name": READER}]
         replayers = [{**subjects[0], "name": REPLAYER}]
         surveyors = [{**subjects[0], "name": SURVEYOR}]
+        pooling = [{**subjects[0], "name": POOLING}]
         here, everywhere = f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", f"{_RBAC}/clusterrolebindings"
-        own = ((here, subjects), (everywhere, subjects), (everywhere, subjects))
+        own = ((here, subjects + pooling), (everywhere, subjects), (everywhere, subjects))
         keda = [{**subjects[0], "name": WITH_KEDA}]
         claiming = [{**subjects[0], "name": CLAIMING}]
         guarding = [{**subjects[0], "name": GUARDING}]
         closing = [{**subjects[0], "name": CLOSING}]
         cutters = [{**subjects[0], "name": CUTTER}]
         bound = (*own, (here, readers), (here, replayers), (here, keda), (here, claiming))
-        bound = (*bound, (everywhere, claiming), (here, guarding), (here, subjects + closing + claiming))
+        bound = (
+            *bound,
+            (everywhere, claiming),
+            (here, guarding),
+            (here, pooling),
+            (here, subjects + closing + claiming),
+        )
         bound = (*bound, (here, closing))
         bound = (
             *bound,
@@ -253,6 +263,38 @@ def test_policies_take_the_role_for_access_and_it_gives_nothing_else(client: htt
     for verb, resource in (("get", "securitypolicies"), ("list", "clienttrafficpolicies"), ("patch", "envoyproxies")):
         assert not may(client, GUARDING, verb, group, resource, NAMESPACE), f"{verb} {resource}"
     assert not may(client, GUARDING, "list", group, "securitypolicies", "default")
+
+
+def test_pools_take_their_role_and_it_gives_a_pool_the_right_to_its_catalog_alone(
+    client: httpx.Client, plane: ControlPlane
+) -> None:
+    revision = DesiredRevision("warm-00001", "warm", "1", "", "", 0, 100, is_pool=True)
+    pool = Desired(NAMESPACE, "warm", 1, (revision,))
+    for user in (USER, POOLING):
+        with pytest.raises(InvalidInput, match=f"bind the role {rbac.POOLS} in") if user == USER else nullcontext():
+            KubernetesDriver(Api(plane.user(user)), OPTIONS).check(pool)
+    made = of_pool(pool)[1:]
+    assert [each["kind"] for each in made] == ["Role", "RoleBinding"]
+    for user in (USER, POOLING):
+        api = Api(plane.user(user))
+        for each in made:
+            with pytest.raises(NotPermitted) if user == USER else nullcontext():
+                api.apply(each)
+                api.apply(each, force=True)
+        wider = {**made[0], "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}
+        with pytest.raises(NotPermitted):
+            api.apply(wider, force=True)
+        api.close()
+    pod = f"system:serviceaccount:{NAMESPACE}:warm"
+    names = ("fairlead-warm.catalog-3f", "fairlead-warm", "fairlead-other.catalog-3f")
+    assert [may(client, pod, "get", "", "configmaps", NAMESPACE, name) for name in names] == [True, False, False]
+    assert not may(client, pod, "list", "", "configmaps", NAMESPACE)
+    api = Api(plane.user(POOLING))
+    for kind in resource_types.OF_POOLS:
+        (there,) = api.list(kind, NAMESPACE, MANAGED)
+        api.delete(kind, NAMESPACE, there["metadata"]["name"], uid=there["metadata"]["uid"])
+    api.close()
+    assert not may(client, POOLING, "create", "rbac.authorization.k8s.io", "roles", "default")
 
 
 def test_closing_the_network_of_jobs_takes_its_role_and_it_gives_nothing_else(

@@ -43,6 +43,8 @@ CLAIM_TEMPLATE = Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourcecl
 CLAIM = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 RESOURCE_SLICE = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices")
 DEVICE_CLASS = Kind("resource.k8s.io/v1", "DeviceClass", "deviceclasses")
+ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
+ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 ENDPOINT_SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
 TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "TokenReview", "tokenreviews")
@@ -77,6 +79,9 @@ POLICIES = (SECURITY_POLICY, TRAFFIC_POLICY)
 AUTOSCALERS = (AUTOSCALER, SCALED_OBJECT)
 """Autoscalers, which replace the reconciler's scaling; the second one only with KEDA."""
 
+OF_POOLS = (ROLE_BINDING, ROLE)
+"""By which a pool's replicas read its catalog; other services have none."""
+
 PRUNED = (*ROUTES, AUTOSCALER, DEPLOYMENT, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE_ACCOUNT)
 """Kinds that are pruned once no longer desired, in this order: routes before their backends."""
 
@@ -92,6 +97,8 @@ _BY_NAME = {
         DISRUPTION_BUDGET,
         *AUTOSCALERS,
         CLAIM_TEMPLATE,
+        ROLE,
+        ROLE_BINDING,
         NETWORK_POLICY,
         ENDPOINT_SLICE,
         TOKEN_REVIEW,

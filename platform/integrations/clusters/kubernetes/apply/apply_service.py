@@ -1,9 +1,11 @@
 """Server-side apply of a service's desired state. Called by the driver, with the generation taken.
 
-weights over what is ready -> prune autoscalers -> apply objects, policies and then routes last -> prune -> replicas
+catalog of its pool -> weights over what is ready -> prune autoscalers -> apply objects, policies and then routes last
+-> prune -> replicas
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ from integrations.clusters.base import CallerKeys, Desired, Drift, DriftPolicy
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
-from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap
+from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap, pool_catalog, pool_loads
 from integrations.clusters.kubernetes.manifests import Manifest, policies, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import (
@@ -22,14 +24,19 @@ from integrations.clusters.kubernetes.manifests.names import (
     SERVICE,
     backend,
     companion_name,
+    endpoints_of,
+    pool_of,
+    replicas_name,
     tap_name,
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
+from integrations.clusters.kubernetes.manifests.pools import pool_of_service
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads import claims, queues
 from integrations.clusters.kubernetes.manifests.workloads.companion import is_companion_autoscaled
 from integrations.clusters.kubernetes.observe import drift
 from integrations.clusters.kubernetes.observe.gateway import Routed, confirmed_before, must_hold
+from integrations.clusters.kubernetes.observe.gateway_features import POLICIES, GatewayClass
 from integrations.clusters.kubernetes.observe.observation import serving
 from integrations.clusters.kubernetes.observe.pod_templates import keep_templates
 from integrations.clusters.kubernetes.options import Options
@@ -62,20 +69,25 @@ class Applier:
 
     def _apply(self, desired: Desired, entry: Entry) -> list[Drift]:
         options = self.options.of_namespace(desired.namespace)
-        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in self._pruned(desired, entry)}
+        pool = pool_of_service(desired)
+        hashes = bool(pool) and self._hashes(options)
+        kinds = self._pruned(desired, entry, hashes=hashes)
+        there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds}
         tap = self.api.get(resource_types.CONFIG_MAP, desired.namespace, tap_name(desired.service))
         there[resource_types.CONFIG_MAP] = [] if tap is None else [tap]  # it goes with the service, not before
         routes = [route for kind in resource_types.ROUTES for route in there[kind]]
         if _generation(desired.service, there[resource_types.HTTP_ROUTE]) > desired.generation:
             return []
-        slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, desired.service)
-        desired, given = _able(desired, slices)
+        slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, pool or desired.service)
+        if pool:
+            entry = self._in_pool(desired, entry, pool, slices)
+        desired, given = _able(desired, slices, entry.loaded)
         before = confirmed_before(desired.service, routes, options)
         keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
         wanted = {each["kind"] for each in policies(desired)}
         live = [policy for kind in resource_types.POLICIES for policy in there.get(kind, ())]
         is_held = must_hold(desired.service, routes, wanted, live, options.gateway)
-        manifests = render(desired, given, options, keys=keys, is_held=is_held)
+        manifests = render(desired, given, options, keys=keys, is_held=is_held, hashes=hashes)
         deployments = there[resource_types.DEPLOYMENT]
         keep_templates(desired, manifests, deployments)
         manifests = claims.with_templates(desired, queues.follow_templates(manifests))
@@ -107,6 +119,36 @@ class Applier:
         if conflicts:
             raise Conflict("; ".join(conflicts))
         return found
+
+    def _hashes(self, options: Options) -> bool:
+        """Return whether the gateway sends requests by a hash where a policy says so."""
+        reference = options.gateway
+        gateway = self.api.get(resource_types.GATEWAY, reference.namespace, reference.name)
+        name = "" if gateway is None else gateway["spec"]["gatewayClassName"]
+        found = self.api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
+        return POLICIES in GatewayClass.read(gateway, found).features
+
+    def _in_pool(self, desired: Desired, entry: Entry, pool: str, slices: Sequence[Json]) -> Entry:
+        """Return the service's entry, with what its pool has loaded, once the pool's catalog has the service.
+
+        The entry names the pool before the catalog names the service.
+        """
+        namespace, pooled = desired.namespace, {each.name: each.model_version for each in desired.revisions}
+        try:
+            known = ownership_configmap.write_pool(
+                self.api,
+                namespace,
+                entry,
+                replace(entry, pool=pool, pooled=pooled, loaded=entry.loaded & pooled.keys()),
+            )
+            if ownership_configmap.read(self.api, namespace, pool) is None:
+                return known
+            pool_catalog.put(self.api, desired, pool, self.options)
+            every = [each for each in slices if endpoints_of(each["metadata"]["labels"]) == replicas_name(pool)]
+            asked = pool_loads.loaded(desired, known, every, self.options, time.time())
+            return ownership_configmap.write_pool(self.api, namespace, known, asked)
+        except Conflict as error:
+            raise Unavailable(f"{namespace}/{desired.service}: {error.message}; it is tried again") from error
 
     def _keep_up(self, manifest: Manifest, known: Json, policy: DriftPolicy, before: Routed) -> list[Drift]:
         """Apply one manifest where the object differs (`drift` says how others' changes are resolved).
@@ -183,17 +225,19 @@ class Applier:
                 if (kind, metadata["name"]) not in kept and not is_leaving and not _is_controlled(each):
                     self.api.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
-    def _pruned(self, desired: Desired, entry: Entry) -> Iterator[resource_types.Kind]:
+    def _pruned(self, desired: Desired, entry: Entry, *, hashes: bool) -> Iterator[resource_types.Kind]:
         """Yield the kinds that are pruned once no longer desired, in this order.
 
         KEDA's is one of them where the operator chose KEDA, now or before, Envoy Gateway's where the service has, or
         had, policies, and claims' where its replicas claim GPUs, or did.
         """
-        if policies(desired) or policy_kinds(entry):
+        if policies(desired, hashes=hashes) or policy_kinds(entry):
             yield from resource_types.POLICIES
         if self._has_scaled(entry):
             yield resource_types.SCALED_OBJECT
         yield from resource_types.PRUNED
+        if entry.is_pool or any(each.is_pool for each in desired.revisions):
+            yield from resource_types.OF_POOLS
         if claims.are_used(desired, self.options) or _has_claims(entry):
             yield resource_types.CLAIM_TEMPLATE
 
@@ -205,7 +249,7 @@ class Applier:
         last = (resource_types.NETWORK_POLICY, resource_types.SERVICE_ACCOUNT)
         claimed = [resource_types.CLAIM_TEMPLATE] if _has_claims(entry) else []
         rest = (kind for kind in resource_types.PRUNED if kind not in (*resource_types.ROUTES, *last))
-        yield [*scaled, *rest, *claimed]
+        yield [*scaled, *rest, *claimed, *(resource_types.OF_POOLS if entry.is_pool else ())]
         yield last
 
     def _has_scaled(self, entry: Entry) -> bool:
@@ -238,7 +282,7 @@ class _Count(NamedTuple):
 
 
 def _counts(desired: Desired, options: Options) -> Iterator[_Count]:
-    for revision in desired.revisions:
+    for revision in (each for each in desired.revisions if not each.pool):
         yield _Count(revision.name, revision.replicas, is_autoscaled(revision, options))
         for kind, its in revision.companions.items():
             yield _Count(companion_name(revision.name, kind), its.replicas, is_companion_autoscaled(its))
@@ -248,14 +292,20 @@ class _ChangedError(Exception):
     """A route was changed since it was read: read again."""
 
 
-def _able(desired: Desired, slices: Sequence[Json]) -> tuple[Desired, dict[str, int]]:
+def _able(desired: Desired, slices: Sequence[Json], loaded: Collection[str] = ()) -> tuple[Desired, dict[str, int]]:
     """Return the desired state with copies and groups only for able revisions, and the weights over ready ones.
 
     Explain requests follow the weights: a revision whose explainer is not ready answers all others.
-    Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself.
+    Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself. Of a service
+    in a pool the slices are the pool's, and `loaded` the revisions that it has loaded.
     """
     able = serving(slices)
-    ready = {each.name: min(len(able[name]) for name in {each.name, backend(each)}) for each in desired.revisions}
+    names = {
+        each.name: {replicas_name(pool_of(each))} if each.pool else {each.name, backend(each)}
+        for each in desired.revisions
+    }
+    ready = {revision: min(len(able[name]) for name in its) for revision, its in names.items()}
+    ready |= {each.name: 0 for each in desired.revisions if each.pool and each.name not in loaded}
     claims = [Claim(each.name, each.weight_percent, ready.get(each.name, 0)) for each in desired.revisions]
     given = shares(claims)
     if not any(given.values()):

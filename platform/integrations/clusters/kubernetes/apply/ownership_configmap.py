@@ -5,6 +5,7 @@ have been deleted by hand. It is deleted last: until all else of the service is 
 Nothing depends on it by an owner reference: where somebody deletes it, the next turn creates it again.
 """
 
+import json
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -16,7 +17,9 @@ from integrations.clusters.kubernetes.manifests.names import GENERATION, LEAVING
 from integrations.clusters.kubernetes.manifests.owner import Entry
 
 _TRIES = 5
-_OBJECTS = "objects"
+_OBJECTS, _POOLED, _LOADED, _FAILURES = "objects", "pooled", "loaded", "loadFailures"
+POOL = "pool"
+"""Key of the entry with the pool that answers for the service."""
 
 
 def read(api: Api, namespace: str, service: str) -> Entry | None:
@@ -56,6 +59,20 @@ def note(api: Api, namespace: str, entry: Entry, objects: Iterable[str]) -> None
     changes = {"metadata": {"resourceVersion": entry.resource_version}, "data": {_OBJECTS: "\n".join(sorted(made))}}
     with suppress(Conflict):
         api.merge(CONFIG_MAP, namespace, entry.name, changes)
+
+
+def write_pool(api: Api, namespace: str, entry: Entry, wanted: Entry) -> Entry:
+    """Return the entry once it says of the pool what `wanted` does; raises Conflict where others changed it."""
+    if wanted == entry:
+        return entry
+    data = {
+        POOL: wanted.pool,
+        _POOLED: json.dumps(dict(wanted.pooled), sort_keys=True),
+        _LOADED: "\n".join(sorted(wanted.loaded)),
+        _FAILURES: json.dumps(dict(wanted.failures), sort_keys=True),
+    }
+    changes = {"metadata": {"resourceVersion": entry.resource_version}, "data": data}
+    return _entry(api.merge(CONFIG_MAP, namespace, entry.name, changes))
 
 
 def close(api: Api, namespace: str, service: str, generation: int) -> Entry | None:
@@ -102,7 +119,7 @@ def _mark(api: Api, namespace: str, found: Entry, generation: int, *, leaving: b
 
 def _entry(found: dict[str, Any]) -> Entry:
     metadata = found["metadata"]
-    annotations = metadata.get("annotations", {})
+    annotations, data = metadata.get("annotations", {}), found.get("data", {})
     is_deleted = "deletionTimestamp" in metadata
     return Entry(
         name=metadata["name"],
@@ -111,5 +128,9 @@ def _entry(found: dict[str, Any]) -> Entry:
         generation=int(annotations.get(GENERATION, "0")),
         leaving=is_deleted or LEAVING in annotations,
         deleted=is_deleted,
-        objects=frozenset(found.get("data", {}).get(_OBJECTS, "").split()),
+        objects=frozenset(data.get(_OBJECTS, "").split()),
+        pool=data.get(POOL, ""),
+        pooled={str(name): str(version) for name, version in json.loads(data.get(_POOLED, "{}")).items()},
+        loaded=frozenset(data.get(_LOADED, "").split()),
+        failures={name: (str(why), float(at)) for name, (why, at) in json.loads(data.get(_FAILURES, "{}")).items()},
     )

@@ -3,17 +3,20 @@
 A pure function of the desired state, the operator's options and the shares that can be given now:
 
     render(desired, shares, options)
-    ├── once         ServiceAccount, NetworkPolicies, ConfigMap with the shares of taps
+    ├── once         ServiceAccount, NetworkPolicies, ConfigMap with the shares of taps; of a pool what `pools.py` says
     ├── a revision   Deployment, Service, PodDisruptionBudget, HorizontalPodAutoscaler, ResourceClaimTemplate
     ├── its transformer and explainer, if any: the same four, named `<revision>-transformer`, `<revision>-explainer`
     ├── policies     SecurityPolicy and BackendTrafficPolicy, where the gateway checks, allows or limits calls
     └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
+
+A service in a pool has policies and routes only.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from integrations.clusters.base import CallerKeys, Desired
+from integrations.clusters.kubernetes.manifests import pools
 from integrations.clusters.kubernetes.manifests.jobs.job import job
 from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.network.policies import of_service
@@ -37,6 +40,7 @@ def render(
     *,
     keys: CallerKeys | None = None,
     is_held: bool = False,
+    hashes: bool = False,
 ) -> list[Manifest]:
     """Return the objects in their order of application: policies before routes.
 
@@ -44,18 +48,19 @@ def render(
         shares: percent of requests that each revision gets now.
         keys: by which the gateway checks callers, where not everybody may call; without them no token is valid.
         is_held: routes lead to no revision yet, since the gateway has not confirmed the policies.
+        hashes: the gateway is an Envoy Gateway, which sends the requests of a service in a pool to the same replica.
 
     Raises:
         InvalidInput: `desired` has something impossible on Kubernetes, by name.
     """
     refuse_unknown(desired)
     refuse_unmeasured(desired, options)
-    made = [
-        deployment.service_account(desired, options),
-        *of_service(desired, options),
-        *taps.shares(desired, options),
-    ]
-    for revision in desired.revisions:
+    own = [each for each in desired.revisions if not each.pool]
+    made: list[Manifest] = []
+    if own or not desired.revisions:
+        made.append(deployment.service_account(desired, options))
+        made += [*of_service(desired, options), *taps.shares(desired, options), *pools.of_pool(desired)]
+    for revision in own:
         made.append(deployment.deployment(desired, revision, options))
         made.append(deployment.service(desired, revision))
         made.append(deployment.disruption_budget(desired, revision))
@@ -64,7 +69,7 @@ def render(
         made += companions(desired, revision, options)
     if is_held or not any(shares.values()):
         made.append(deployment.service_without_endpoints(desired))
-    made = queues.follow_templates([*made, *policies(desired, keys)])
+    made = queues.follow_templates([*made, *policies(desired, keys, hashes=hashes)])
     routed = replace(desired, revisions=(), preview="") if is_held else desired
     made = claims.with_templates(desired, patched(desired, made + routes(routed, shares, options)))
     if desired.access is not None:
@@ -76,12 +81,12 @@ def deployments(desired: Desired, options: Options) -> list[Manifest]:
     """Return the Deployments alone, of revisions and their companions; raises as `render` does."""
     refuse_unknown(desired)
     made = []
-    for revision in desired.revisions:
+    for revision in (each for each in desired.revisions if not each.pool):
         made.append(deployment.deployment(desired, revision, options))
         made += [each for each in companions(desired, revision, options) if each["kind"] == "Deployment"]
     return patched(desired, queues.follow_templates(made))
 
 
-def policies(desired: Desired, keys: CallerKeys | None = None) -> list[Manifest]:
-    """Return Envoy Gateway's policies of a service; many services have none. `keys` as `render` takes them."""
-    return [*security_policy(desired, keys or CallerKeys()), *traffic_policy(desired)]
+def policies(desired: Desired, keys: CallerKeys | None = None, *, hashes: bool = False) -> list[Manifest]:
+    """Return Envoy Gateway's policies of a service; many services have none. Arguments as `render` takes them."""
+    return [*security_policy(desired, keys or CallerKeys()), *traffic_policy(desired, hashes=hashes)]

@@ -28,11 +28,15 @@ PREVIEW = "fairlead/preview"
 """On a service's HTTPRoute: the revision that answers at the preview address."""
 MATCH = "fairlead/match"
 """On a service's HTTPRoute: the groups whose requests are a revision's, by its name."""
+CATALOG = "fairlead/catalog"
+"""On the ConfigMaps with the catalog of a pool: its name."""
 APPLIED = "fairlead/applied"
 """The digest of the manifest applied last."""
 CONFIRMED = "fairlead/confirmed"
 """On a service's HTTPRoute: the routing that the gateway confirmed before the route was changed."""
 
+SERVICE_METADATA = "fairlead-service"
+"""Metadata of gRPC calls, and a header for replicas of a pool: `<namespace>/<service>`."""
 HTTP_PORT, GRPC_PORT, METRICS_PORT = 8000, 8001, 8002
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED = {_MANAGED_BY: "fairlead"}
@@ -80,6 +84,11 @@ def owner_of(labels: Mapping[str, str]) -> str:
     return next((labels[label] for label in (REVISION, *COMPANION_LABELS.values()) if label in labels), "")
 
 
+def endpoints_of(labels: Mapping[str, str]) -> str:
+    """Return whose endpoints a slice has: a Deployment's, or all of a pool's."""
+    return deployment_of(labels) or replicas_name(labels.get(SERVICE, ""))
+
+
 def ledger_name(service: str) -> str:
     """Return the name of the ConfigMap that owns all objects of a service and keeps its generation."""
     return f"fairlead-{service}"
@@ -98,6 +107,21 @@ def match_route(service: str, index: int) -> str:
 def tap_name(service: str) -> str:
     """Return the name of the ConfigMap with the shares of a service's taps; its dot keeps it apart from ledgers."""
     return f"fairlead-{service}.tap"
+
+
+def pool_of(revision: DesiredRevision) -> str:
+    """Return the name of the pool whose replicas answer for a revision; empty where it has replicas of its own."""
+    return revision.pool.rpartition("/")[2]
+
+
+def replicas_name(pool: str) -> str:
+    """Return the name of the Service of all replicas of a pool, of whichever revision."""
+    return f"{pool}-replicas"
+
+
+def catalog_name(pool: str) -> str:
+    """Return the beginning of the names of a pool's catalog; its dot keeps it apart from ledgers."""
+    return f"fairlead-{pool}.catalog"
 
 
 def service_labels(service: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Owner of a service's objects: its ConfigMap, as last read. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -12,6 +13,10 @@ class Entry:
         leaving: the service is being removed.
         deleted: the entry is, and stays until Kubernetes has removed what depends on it.
         objects: kinds and names, such as `Deployment/digits-00001`.
+        pool: the pool that answers for the service, or did; empty where it has replicas of its own.
+        pooled: the revisions that it answers for, and the version of each.
+        loaded: those of them that it has loaded once.
+        failures: why it could not load others, and the Unix seconds of that.
     """
 
     name: str
@@ -21,6 +26,15 @@ class Entry:
     leaving: bool
     deleted: bool
     objects: frozenset[str] = frozenset()
+    pool: str = ""
+    pooled: Mapping[str, str] = field(default_factory=dict)
+    loaded: frozenset[str] = frozenset()
+    failures: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+    @property
+    def is_pool(self) -> bool:
+        """Return whether the service is a pool, or was one: others have no Role."""
+        return any(each.startswith("Role/") for each in self.objects)
 
     @property
     def owner(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision, Limits
+from integrations.clusters.kubernetes.manifests import pools
 
 _OF_SERVICE = {
     "namespace",
@@ -49,6 +50,9 @@ _OF_REVISION = {
     "arrangement",
     "pod",
     "custom",
+    "is_pool",
+    "pool",
+    "pool_memory_bytes",
     "pod_templates",
     "has_served",
 }
@@ -87,6 +91,7 @@ def refuse_unknown(desired: Desired) -> None:
         _refuse(revision, _OF_REVISION, revision.name)
         if revision.model_name != desired.service:
             raise InvalidInput(f"revision {revision.name} serves {revision.model_name}, not {desired.service}")
+    pools.refuse_impossible(desired)
 
 
 def _refuse(part: Desired | DesiredRevision | Limits, known: set[str], name: str) -> None:

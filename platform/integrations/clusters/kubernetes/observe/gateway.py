@@ -6,6 +6,7 @@ annotation of the service's HTTPRoute keeps it, written with each change.
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -21,6 +22,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     revision_of,
 )
 from integrations.clusters.kubernetes.manifests.routes.client_groups import from_json
+from integrations.clusters.kubernetes.manifests.routes.pooled import revision_at
 from integrations.clusters.kubernetes.options import GatewayReference, Options
 
 Json = Mapping[str, Any]
@@ -141,11 +143,18 @@ def _asked(route: Json) -> Routed:
     annotations = route["metadata"]["annotations"]
     return Routed(
         generation=int(annotations[GENERATION]),
-        weights={revision_of(each["name"]): each["weight"] for each in infer.get("backendRefs", ())},
+        weights=_weights(infer.get("backendRefs", ())),
         mirrors={revision_of(each["backendRef"]["name"]): each["percent"] for each in copies},
         preview=annotations.get(PREVIEW, ""),
         groups=annotations.get(MATCH, ""),
     )
+
+
+def _weights(backends: Sequence[Json]) -> Mapping[str, int]:
+    found: Counter[str] = Counter()
+    for each in backends:
+        found[revision_at(each)] += each["weight"]
+    return dict(found)
 
 
 def _before(route: Json) -> Routed:

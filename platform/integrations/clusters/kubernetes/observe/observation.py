@@ -22,6 +22,8 @@ from integrations.clusters.kubernetes.manifests.names import (
     RESTART,
     companion_name,
     deployment_of,
+    endpoints_of,
+    replicas_name,
     revision_of,
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
@@ -85,6 +87,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
                 explainer=companions.get(explainers[name]),
                 scaling=scalings.get(name),
                 failure=next(_troubles(name, troubles), None),
+                is_pool=entry.is_pool,
             )
             for name in names
         ),
@@ -94,11 +97,64 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     )
 
 
+def observed_in_pool(
+    namespace: str, service: str, entry: Entry, found: Found, gateway: GatewayReference, *, pool: Found
+) -> Observed:
+    """Return a service whose revisions a pool answers for: each has the pool's replicas.
+
+    Args:
+        found: routes and policies of the service.
+        pool: the pool's objects.
+    """
+    able = serving(pool.slices)[replicas_name(entry.pool)]
+    every = [replica_of_pod(each, able) for each in pool.pods]
+    taking = [_as_its_own(each) for each in every if each.phase is ReplicaPhase.READY]
+    confirmed = confirmation(service, found.routes, gateway, found.policies)
+    routed = confirmed.routed
+    return Observed(
+        namespace=namespace,
+        service=service,
+        generation=entry.generation if entry.leaving else routed.generation,
+        revisions=tuple(
+            ObservedRevision(
+                name=name,
+                weight_percent=routed.weights.get(name, 0) if taking and name in entry.loaded else 0,
+                match=routed.match(name) if taking and name in entry.loaded else (),
+                replicas=tuple(taking) if taking and name in entry.loaded else (_waiting(name, entry, taking),),
+                message=entry.failures[name][0] if name in entry.failures else "",
+                pooled_as=f"{namespace}.{service}@{version}",
+            )
+            for name, version in sorted(entry.pooled.items())
+        ),
+        message=confirmed.problem,
+        preview=routed.preview if taking else "",
+        gateway_counts=False,
+    )
+
+
+def _as_its_own(replica: ObservedReplica) -> ObservedReplica:
+    """Return a pool's replica without what is of the pool alone: its failures, and when it was restarted."""
+    return replace(replica, restarts=0, failure=None, restart_number=0)
+
+
+def _waiting(name: str, entry: Entry, members: Sequence[ObservedReplica]) -> ObservedReplica:
+    """Return what a revision has in place of the pool's replicas until one of them has loaded it."""
+    if not members:
+        message = f"it waits for a replica of pool {entry.pool}"
+        return ObservedReplica(name, ReplicaPhase.STARTING, message=message)
+    if name not in entry.failures:
+        return ObservedReplica(name, ReplicaPhase.STARTING, message=f"pool {entry.pool} loads its model")
+    why, at = entry.failures[name]
+    message = printable(f"pool {entry.pool} cannot load it: {why}")
+    failure = Failure(FailureReason.MODEL_LOAD_FAILED, message, at)
+    return ObservedReplica(name, ReplicaPhase.STARTING, message=message, failure=failure)
+
+
 def serving(slices: Sequence[Json]) -> Mapping[str, set[str]]:
-    """Return the names of the pods that receive requests, by Deployment: a revision's or a companion's."""
+    """Return the names of the pods that receive requests, by Deployment, and those of all of a pool."""
     found: dict[str, set[str]] = defaultdict(set)
     for each in slices:
-        found[deployment_of(each["metadata"]["labels"])].update(_ready(each))
+        found[endpoints_of(each["metadata"]["labels"])].update(_ready(each))
     return found
 
 

@@ -26,16 +26,20 @@ from integrations.clusters.kubernetes.manifests.names import (
     GENERATION,
     MATCH,
     PREVIEW,
+    SERVICE_METADATA,
     Manifest,
     backend,
     explain_backend,
     manifest,
     match_route,
     no_endpoints_name,
+    pool_of,
+    replicas_name,
     service_labels,
 )
 from integrations.clusters.kubernetes.manifests.routes.calls import Calls, of_group, of_service, of_version
 from integrations.clusters.kubernetes.manifests.routes.client_groups import EMPTY_GROUP, by_route, to_json
+from integrations.clusters.kubernetes.manifests.routes.pooled import filters_of
 from integrations.clusters.kubernetes.manifests.routes.rules import (
     ANYBODY,
     Share,
@@ -48,7 +52,6 @@ from integrations.clusters.kubernetes.manifests.routes.rules import (
 from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_TOKEN
 from integrations.clusters.kubernetes.options import GatewayReference, Options
 
-SERVICE_METADATA = "fairlead-service"
 _API = "gateway.networking.k8s.io/v1"
 _Whose = Sequence[Sequence[Manifest]]
 
@@ -62,7 +65,7 @@ def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
         shares: percent of requests per revision; an absent revision gets none.
     """
     revisions = sorted(desired.revisions, key=lambda revision: revision.name)
-    own = [_share(each, shares.get(each.name, 0), each.mirror_percent) for each in revisions]
+    own = [_share(desired, each, shares.get(each.name, 0), each.mirror_percent) for each in revisions]
     if not any(share.weight for share in own):
         own.append(Share(no_endpoints_name(desired.service), 1))
     address, calls = _Address(desired, options, desired.service), of_service(desired.service)
@@ -70,7 +73,7 @@ def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> lis
     made = [*opened, *_groups(address, revisions, own), *_grpc(address, own)]
     if desired.preview:
         preview = _Address(desired, options, f"{desired.service}{PREVIEW_SUFFIX}")
-        tried = [_share(each, 100) for each in revisions if each.name == desired.preview]
+        tried = [_share(desired, each, 100) for each in revisions if each.name == desired.preview]
         made += [*_grpc(preview, tried), *_http(preview, tried, calls)]
     made += _http(address, own, calls, mirrors=True)
     annotations = {GENERATION: str(desired.generation), PREVIEW: desired.preview}
@@ -91,6 +94,12 @@ class _Address:
     @property
     def prefix(self) -> str:
         return f"/serving/{self.desired.namespace}/{self.name}"
+
+    @property
+    def mount(self) -> str:
+        """Return where the service's calls are at its backends: below a path at replicas of a pool."""
+        is_pooled = any(each.pool for each in self.desired.revisions)
+        return f"/serving/{self.desired.namespace}/{self.desired.service}" if is_pooled else ""
 
     @property
     def host(self) -> str:
@@ -131,7 +140,9 @@ def _parent(kind: str, gateway: GatewayReference) -> Manifest:
     return parent
 
 
-def _share(revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
+def _share(desired: Desired, revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
+    if revision.pool:
+        return Share(replicas_name(pool_of(revision)), weight, filters=filters_of(desired, revision))
     return Share(backend(revision), weight, mirror_percent, explain_backend(revision))
 
 
@@ -149,7 +160,7 @@ def _http(
 
     def rules(prefix: str) -> list[Manifest]:
         timeout_s = address.desired.request_timeout_s
-        made = http_rules(prefix, calls, shares, whose=whose, mirrors=mirrors, timeout_s=timeout_s)
+        made = http_rules(prefix, calls, shares, whose=whose, mirrors=mirrors, timeout_s=timeout_s, mount=address.mount)
         if address.desired.cors is not None and name == address.name:
             made.append(preflight_rule(prefix, shares))
         if any(revision.explainer is not None for revision in address.desired.revisions):
@@ -187,7 +198,7 @@ def _versions(
     for version in versions if len(versions) > 1 else ():
         serving = [revision for revision in revisions if revision.model_version == version]
         total = sum(shares.get(each.name, 0) for each in serving)
-        own = [_share(each, shares.get(each.name, 0) if total else 1) for each in serving]
+        own = [_share(address.desired, each, shares.get(each.name, 0) if total else 1) for each in serving]
         others = (each for each in revisions if each.model_version != version)
         is_alone = total and not any(shares.get(each.name) or each.mirror_percent or each.match for each in others)
         calls, name = of_version(address.desired.service, version), f"{address.name}-version-{version}"
@@ -209,6 +220,6 @@ def _groups(address: _Address, revisions: Sequence[DesiredRevision], own: Sequen
         yield from _http(address, everybodys, calls, name=name, whose=EMPTY_GROUP)
     for revision in revisions:
         for index, whose in enumerate(by_route(revision.match)):
-            name, its = match_route(address.name, index), [_share(revision, 100)]
+            name, its = match_route(address.name, index), [_share(address.desired, revision, 100)]
             yield from _grpc(address, its, name=name, whose=whose)
             yield from _http(address, its, calls, name=name, whose=whose)

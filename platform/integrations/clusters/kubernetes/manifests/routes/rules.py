@@ -12,6 +12,7 @@ from itertools import groupby
 
 from integrations.clusters.kubernetes.manifests.names import GRPC_PORT, HTTP_PORT, Manifest
 from integrations.clusters.kubernetes.manifests.routes.calls import GRPC_INFER, GRPC_OTHERS, Calls, Path
+from integrations.clusters.kubernetes.manifests.routes.pooled import HALVES
 
 ANYBODY: Sequence[Sequence[Manifest]] = ((),)
 """The match of a rule without header conditions."""
@@ -41,12 +42,14 @@ class Share:
     Attributes:
         backend: the name of the revision's Service, or of its transformer's.
         explain_backend: the same for explain requests; empty where they go where the others do.
+        filters: of its requests and answers (`pooled.py`).
     """
 
     backend: str
     weight: int
     mirror_percent: int = 0
     explain_backend: str = ""
+    filters: tuple[Manifest, ...] = ()
 
 
 def http_rules(
@@ -57,19 +60,21 @@ def http_rules(
     whose: Sequence[Sequence[Manifest]] = ANYBODY,
     mirrors: bool = False,
     timeout_s: int = 0,
+    mount: str = "",
 ) -> list[Manifest]:
-    """Return the rules for calls below `prefix`, which is removed: one per path, since a path is replaced by one path.
+    """Return the rules for calls below `prefix`, which `mount` replaces: one per path, since a path is replaced by one.
 
     Args:
         prefix: empty where a host selects the service; one rule for inference and one for what reads are enough there.
         whose: header matches; a request matches when all of one of these lists hold.
         mirrors: get copies of the inferences.
         timeout_s: how long a request may take; 0 leaves that to the client.
+        mount: where the calls are at the backends; empty where these have no others.
     """
     made = []
     for paths, copied in ((calls.infer, mirrors), (calls.reads, False)):
-        for its in _of_rules(paths) if prefix else [paths] if paths else []:
-            made.append(_http_rule(its, shares, whose, timeout_s=timeout_s, mirrors=copied, prefix=prefix))
+        for its in _of_rules(paths) if prefix != mount else [paths] if paths else []:
+            made.append(_http_rule(its, shares, whose, timeout_s=timeout_s, mirrors=copied, prefix=prefix, mount=mount))
     return made
 
 
@@ -122,14 +127,15 @@ def _http_rule(
     timeout_s: int,
     mirrors: bool = False,
     prefix: str = "",
+    mount: str = "",
 ) -> Manifest:
     matches = [_http_match(prefix, path, headers) for headers in whose for path in paths]
     # 0 sets no timeout: the client limits how long a model may take, or the service does.
     timeouts = {"request": f"{timeout_s}s"}
     rule: Manifest = {"matches": matches, "backendRefs": _backends(shares, HTTP_PORT), "timeouts": timeouts}
     filters: list[Manifest] = []
-    if prefix:
-        filters.append({"type": "URLRewrite", "urlRewrite": {"path": _replaced_by(paths[0])}})
+    if prefix != mount:
+        filters.append({"type": "URLRewrite", "urlRewrite": {"path": _replaced_by(paths[0], mount)}})
     if mirrors:
         filters += _mirrors(shares, HTTP_PORT)
     return {**rule, "filters": filters} if filters else rule
@@ -143,14 +149,25 @@ def _http_match(prefix: str, path: Path, headers: Sequence[Manifest]) -> Manifes
     return {**match, "headers": list(headers)} if headers else match
 
 
-def _replaced_by(path: Path) -> Manifest:
+def _replaced_by(path: Path, mount: str) -> Manifest:
     if path.is_exact:
-        return {"type": "ReplaceFullPath", "replaceFullPath": path.value}
-    return {"type": "ReplacePrefixMatch", "replacePrefixMatch": path.value}
+        return {"type": "ReplaceFullPath", "replaceFullPath": mount + path.value}
+    return {"type": "ReplacePrefixMatch", "replacePrefixMatch": mount + path.value}
 
 
 def _backends(shares: Sequence[Share], port: int) -> list[Manifest]:
+    filtered = [share for share in shares if share.filters and share.weight]
+    if filtered:
+        return [
+            {**_service(share, port), "weight": share.weight, "filters": list(share.filters)}
+            for share in _in_two(filtered)
+        ]
     return [{**_service(share, port), "weight": share.weight} for share in shares]
+
+
+def _in_two(shares: Sequence[Share]) -> Sequence[Share]:
+    """Return the shares, a single one in two halves (`pooled.py`)."""
+    return [replace(shares[0], weight=half) for half in HALVES] if len(shares) == 1 else shares
 
 
 def _mirrors(shares: Sequence[Share], port: int) -> list[Manifest]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from integrations.clusters.base import ANY_ORIGIN, Desired
-from integrations.clusters.kubernetes.manifests.names import Manifest, manifest, service_labels
+from integrations.clusters.kubernetes.manifests.names import SERVICE_METADATA, Manifest, manifest, service_labels
 from integrations.clusters.kubernetes.manifests.routes.security_policy import API, targets
 from integrations.clusters.local.envoy.access import CALLER_HEADER
 from integrations.clusters.local.envoy.cors import RESPONSE_HEADERS
@@ -24,14 +24,30 @@ _LIMITED = "too many requests: a limit of this service is reached; send fewer, a
 _UNTIL_NEXT = {"retry-after": "1", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"}
 """Headers of a refusal above a limit; a window is a second long."""
 _UNAVAILABLE, _RESOURCE_EXHAUSTED = "14", "8"
+TABLE_SIZE = 1021
+"""Of Envoy's Maglev table: a prime, and small, since each rule of each service has a table."""
+_BY_SERVICE: Manifest = {
+    "type": "ConsistentHash",
+    "consistentHash": {"type": "Headers", "headers": [{"name": SERVICE_METADATA}], "tableSize": TABLE_SIZE},
+}
+"""Envoy hashes the header as the route has set it."""
 _ALLOW_ORIGIN, _EXPOSE_HEADERS = "access-control-allow-origin", "access-control-expose-headers"
 
 
-def traffic_policy(desired: Desired) -> list[Manifest]:
-    """Return the policy of a service; none where everybody may call it, as often as they like."""
+def traffic_policy(desired: Desired, *, hashes: bool = False) -> list[Manifest]:
+    """Return the policy of a service; none where everybody may call it, as often as they like.
+
+    Args:
+        hashes: requests of a service in a pool go to the same replica.
+    """
     rules = [*_rules(desired)]
+    spread = hashes and any(each.pool for each in desired.revisions)
     if desired.access is None and not rules:
-        return []
+        return (
+            [_policy(desired, {"targetSelectors": targets(desired.service), "loadBalancer": _BY_SERVICE})]
+            if spread
+            else []
+        )
     spec: Manifest = {
         "targetSelectors": targets(desired.service),
         "mergeType": "StrategicMerge",
@@ -39,7 +55,13 @@ def traffic_policy(desired: Desired) -> list[Manifest]:
     }
     if rules:
         spec["rateLimit"] = {"global": {"rules": rules}}
-    return [manifest(API, "BackendTrafficPolicy", desired, desired.service, service_labels(desired.service), spec=spec)]
+    if spread:
+        spec["loadBalancer"] = _BY_SERVICE
+    return [_policy(desired, spec)]
+
+
+def _policy(desired: Desired, spec: Manifest) -> Manifest:
+    return manifest(API, "BackendTrafficPolicy", desired, desired.service, service_labels(desired.service), spec=spec)
 
 
 def _rules(desired: Desired) -> Iterator[Manifest]:

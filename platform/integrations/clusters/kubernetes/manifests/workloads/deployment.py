@@ -14,6 +14,7 @@ from integrations.clusters.kubernetes.manifests.names import (
 from integrations.clusters.kubernetes.manifests.pinned import pinned_template
 from integrations.clusters.kubernetes.manifests.workloads.custom_predictor import custom_template
 from integrations.clusters.kubernetes.manifests.workloads.pods import pod_template
+from integrations.clusters.kubernetes.manifests.workloads.pool_pods import pool_template
 from integrations.clusters.kubernetes.options import Options
 
 ONE_BY_ONE = Rolling(max_surge=1, max_unavailable=0)
@@ -39,6 +40,8 @@ def deployment(desired: Desired, revision: DesiredRevision, options: Options) ->
 def _template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     if revision.custom is not None:
         return custom_template(desired, revision, revision.custom, options)
+    if revision.is_pool:
+        return pool_template(desired, revision, options)
     return pod_template(desired, revision, options)
 
 

@@ -53,6 +53,38 @@ def source_of(revision: DesiredRevision, options: Options) -> Source:
     )
 
 
+def artifact_of(revision: DesiredRevision, options: Options) -> str:
+    """Return where a pool's fetcher finds a revision's artifact; raises InvalidInput where no pod can reach it."""
+    if options.models_from is ModelSource.CLAIM:
+        return _claim(revision, options).arguments[0].removeprefix("--artifact=")
+    return _outside(revision, options) or _registered(revision, options)
+
+
+def pool_source(options: Options) -> Source:
+    """Return the needs of a pool's fetcher, whose artifacts are where `artifact_of` says."""
+    if options.models_from is ModelSource.CLAIM:
+        claim = {"claimName": options.artifacts_claim, "readOnly": True}
+        return Source(
+            [],
+            [{"name": "artifacts", "persistentVolumeClaim": claim}],
+            [{"name": "artifacts", "mountPath": _ARTIFACTS, "readOnly": True}],
+        )
+    secrets = [{"secretRef": {"name": options.origin_secret}}] if options.origin_secret else []
+    if not options.control_plane_url:
+        return Source([], env_from=secrets)
+    authority = control_plane.authority_file(options)
+    arguments = [
+        f"--registry={control_plane.address(options, 'artifacts')}",
+        f"--token-file={control_plane.token_file()}",
+        *([f"--certificate-authority={authority}"] if authority else []),
+    ]
+    return Source(arguments, [], [control_plane.mount()], secrets, calls=True)
+
+
+def _registered(revision: DesiredRevision, options: Options) -> str:
+    return control_plane.address(options, f"artifacts/{revision.artifact_digest}")
+
+
 def _claim(revision: DesiredRevision, options: Options) -> Source:
     parts = urlsplit(revision.artifact_uri)
     path = PurePosixPath(unquote(parts.path))
@@ -79,7 +111,7 @@ def _fetched(revision: DesiredRevision, options: Options) -> Source:
         return Source(origin, env_from=secrets)
     arguments = [
         *origin,
-        f"--registry={control_plane.address(options, f'artifacts/{revision.artifact_digest}')}",
+        f"--registry={_registered(revision, options)}",
         f"--token-file={control_plane.token_file()}",
     ]
     authority = control_plane.authority_file(options)

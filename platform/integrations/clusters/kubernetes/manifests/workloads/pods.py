@@ -69,7 +69,7 @@ def pod_template(desired: Desired, revision: DesiredRevision, options: Options) 
                 _prepare(revision, source, options),
                 *taps.reports(accelerators.image(revision, options), options),
             ],
-            "containers": [_runtime(desired, revision, options)],
+            "containers": [runtime_container(desired, revision, options)],
             "volumes": [
                 volumes.empty("models", volumes.models_gib(options, revision.artifact_bytes)),
                 *source.volumes,
@@ -134,7 +134,8 @@ def _prepare(revision: DesiredRevision, source: Source, options: Options) -> Man
     }
 
 
-def _runtime(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
+def runtime_container(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
+    """Return the container that answers requests; its first argument and its first mount are its models."""
     arguments = [
         f"--model-repository={MODELS}",
         f"--exit-timeout-secs={options.drain_s}",
