@@ -155,7 +155,7 @@ class PoolLoader(OnDemand):
             self._fail(name, error, LOAD_RETRY_S, "load")
             raise
         self._failures.pop(name, None)
-        self._counts.loaded(time.monotonic() - began)
+        self._counts.loaded(name, time.monotonic() - began)
 
     async def _fetch_and_load(self, name: str) -> None:
         key = key_of(name)

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from serving_runtime.telemetry.metrics.families import Family
 from serving_runtime.telemetry.metrics.histogram import Histogram
 
+MOST_SLOWEST = 20
+"""Model versions of which the page has the duration of their longest load."""
+
 
 class PoolCounts:
     """Counters of one runtime; lives on the event loop.
@@ -23,9 +26,14 @@ class PoolCounts:
         self.evictions = 0
         self.failures: Counter[str] = Counter()
         self._loads = Histogram()
+        self._slowest: dict[str, float] = {}
 
-    def loaded(self, took_s: float) -> None:
+    def loaded(self, name: str, took_s: float) -> None:
+        """Count a load of `<namespace>.<service>@<version>`."""
         self._loads.observe(int(took_s * 1e9))
+        self._slowest[name] = max(took_s, self._slowest.get(name, 0.0))
+        if len(self._slowest) > MOST_SLOWEST:
+            del self._slowest[min(self._slowest, key=self._slowest.__getitem__)]
 
     def failed(self, reason: str) -> None:
         self.failures[reason] += 1
@@ -63,3 +71,14 @@ class PoolCounts:
             "Loads from the first request until the model answers, fetching included, microseconds",
             [({}, self._loads)],
         )
+        yield Family(
+            "fairlead_pool_slowest_load_duration_us",
+            "gauge",
+            "Longest load of the model versions whose loads took the longest, microseconds",
+            [(_labels(name), round(took_s * 1e6)) for name, took_s in sorted(self._slowest.items())],
+        )
+
+
+def _labels(name: str) -> dict[str, str]:
+    model, _, version = name.rpartition("@")
+    return {"model": model, "version": version}

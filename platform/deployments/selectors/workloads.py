@@ -1,10 +1,11 @@
 """Workload identity permissions.
 
-A replica may read its own service, and the models of that service's revisions and of the versions that are tried on its
-recorded requests now; the pod of a job may read its own model.
+A replica may read its own service, and the models of that service's revisions, of those in it where it is a model pool,
+and of the versions that are tried on its recorded requests now; the pod of a job may read its own model.
 """
 
 from django.conf import settings
+from django.db.models import Q
 
 from common.errors import NotFound, NotPermitted
 from deployments.models import InferenceService, Revision
@@ -27,8 +28,11 @@ def workload_service(*, cluster: str, identity: WorkloadIdentity) -> InferenceSe
 
 
 def workload_artifact(*, service: InferenceService, digest: str) -> None:
-    """Raise NotFound unless a revision of the service, or a replay that is not over, has the model of that digest."""
-    is_served = Revision.objects.filter(service=service, artifact_digest=digest).exists()
+    """Raise NotFound unless a revision of the service, of one in it where it is a model pool, or a replay that is not
+    over, has the model of that digest.
+    """
+    revisions = Revision.objects.filter(artifact_digest=digest)
+    is_served = revisions.filter(Q(service=service) | Q(pool=str(service), stopped_at=None)).exists()
     if not (is_served or is_model_tried(service_id=service.pk, digest=digest)):
         raise NotFound(f"no revision of {service} has a model {digest[:100]}")
 

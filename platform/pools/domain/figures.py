@@ -13,8 +13,8 @@ _POOL = "fairlead_pool_"
 _LOADS = f"{_POOL}load_duration_us_bucket"
 _MEMORY = "fairlead_model_memory_bytes"
 _REQUESTS = "nv_inference_request_success"
-_LAST_LOAD = "fairlead_model_load_duration_us"
-_READ = (_POOL, _MEMORY, _REQUESTS, _LAST_LOAD)
+_SLOWEST = f"{_POOL}slowest_load_duration_us"
+_READ = (_POOL, _MEMORY, _REQUESTS)
 
 
 @dataclass(slots=True)
@@ -78,15 +78,14 @@ def figures(pages: Iterable[str]) -> PoolFigures:
     models: dict[tuple[str, str], ModelUse] = {}
     for page in pages:
         for name, labels, value in _rows(page):
-            if name.startswith(_POOL):
-                if name == _LOADS:
-                    buckets[float(labels["le"])] += round(value)
-                elif "reason" in labels:
-                    failures[labels["reason"]] += round(value)
-                else:
-                    sums[name.removeprefix(_POOL)] += round(value)
-            else:
+            if name == _SLOWEST or not name.startswith(_POOL):
                 _add(models, name, labels, value)
+            elif name == _LOADS:
+                buckets[float(labels["le"])] += round(value)
+            elif "reason" in labels:
+                failures[labels["reason"]] += round(value)
+            else:
+                sums[name.removeprefix(_POOL)] += round(value)
     by_size = sorted(models.values(), key=lambda each: (each.namespace, each.service, each.version))
     by_size.sort(key=lambda each: (each.memory_bytes, each.requests), reverse=True)
     return PoolFigures(

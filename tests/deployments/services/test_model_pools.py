@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEntry
+from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput
 from deployments.models import InferenceService, Revision
 from deployments.services import service_apply, service_delete, service_restart
 from registry.models import ModelVersion
+from tests.deployments._support.cluster_files import CLUSTER
 from tests.deployments._support.platform import Platform
 
 
@@ -122,16 +124,25 @@ def test_policies_that_need_replicas_of_their_own(platform: Platform, changed: d
         pooled(platform, version=2, rollout={"policy": "rich"})
 
 
-def test_code_needs_replicas_of_its_own(platform: Platform) -> None:
+@pytest.mark.parametrize(("platform_name", "is_refused"), [("python", False), ("ensemble", True)])
+def test_of_code_only_models_in_python_are_in_pools(platform: Platform, platform_name: str, is_refused: bool) -> None:
     pool(platform)
-    version = platform.version(1)
-    version.platform = "python"
-    version.save()
-    with pytest.raises(InvalidInput, match="platform python, which needs replicas of its own"):
-        put(
-            platform,
-            file(
-                "digits",
-                {"pool": "warm", "model": {"modelFormat": {"name": "python"}, "storageUri": "models:/digits/1"}},
-            ),
-        )
+    ModelVersion.objects.filter(pk=platform.version(1).pk).update(platform=platform_name)
+    model = {"modelFormat": {"name": "python"}, "storageUri": "models:/digits/1"}
+    if is_refused:
+        with pytest.raises(InvalidInput, match="platform ensemble, which needs replicas of its own"):
+            put(platform, file("digits", {"pool": "warm", "model": model}))
+        return
+    put(platform, file("digits", {"pool": "warm", "model": model}))
+    assert Revision.objects.get(service__name="digits").pool == "default/warm"
+
+
+def test_on_kubernetes_a_service_stays_where_it_began(platform: Platform) -> None:
+    Cluster.objects.create(
+        name="local", kind="kubernetes", document={**CLUSTER, "name": "local"}, created_at=platform.clock()
+    )
+    pool(platform)
+    platform.version(1)
+    pooled(platform)
+    with pytest.raises(Conflict, match="on Kubernetes a service stays where it began"):
+        platform.apply(policy=None)

@@ -11,12 +11,12 @@ from tests.deployments._support.fakes import FakeCluster
 MIB = 1 << 20
 
 
-def counts(requests: int, misses: int, *loads_s: float) -> PoolCounts:
-    """Return the counters of a replica."""
+def counts(requests: int, misses: int, *loads_s: float, of: str = "default.another@3") -> PoolCounts:
+    """Return the counters of a replica, whose loads were all of one version."""
     made = PoolCounts()
     made.requests, made.misses = requests, misses
     for took_s in loads_s:
-        made.loaded(took_s)
+        made.loaded(of, took_s)
     return made
 
 
@@ -62,5 +62,4 @@ def busy() -> PoolCluster:
         "warm-00001-0": page(first, {**both, ("default.another", "3"): 300 * MIB}, waiting=2, limit_bytes=1024 * MIB),
         "warm-00001-1": page(second, both, limit_bytes=1024 * MIB),
     }
-    slow = 'fairlead_model_load_duration_us{model="default.another",version="3"} 2000000\n'
-    return PoolCluster({name: text + slow * (name.endswith("0")) for name, text in pages.items()})
+    return PoolCluster(pages)

@@ -3,13 +3,14 @@
 import pytest
 
 from pools.domain.figures import PoolFigures, figures, slowest
+from serving_runtime.pools.metrics import MOST_SLOWEST, PoolCounts
 from tests.pools._support.pages import counts, page
 
 EMPTY = PoolFigures()
 
 
 def test_replicas_are_summed_and_copies_of_a_model_counted() -> None:
-    first, second = counts(100, 10, *[0.01] * 9, 2.0), counts(50, 0)
+    first, second = counts(100, 10, *[0.01] * 9, 2.0, of="vision.digits@2"), counts(50, 0)
     first.failed("corrupt")
     first.evictions = 4
     found = figures(
@@ -44,6 +45,10 @@ def test_what_a_model_calls_itself_is_no_row() -> None:
 
 
 def test_the_slowest_loads_come_first() -> None:
-    lines = [f'fairlead_model_load_duration_us{{model="a.m{number}",version="1"}} {number}000' for number in range(5)]
-    found = figures(["\n".join(lines) + "\n"])
-    assert [(each.service, each.load_ms) for each in slowest(found.models, 2)] == [("m4", 4.0), ("m3", 3.0)]
+    counted = PoolCounts()
+    for number in range(MOST_SLOWEST + 5):
+        counted.loaded(f"a.m{number}@1", number / 1000)
+    counted.loaded("a.m24@1", 0.001)  # its longest load stays
+    found = figures([page(counted, {})])
+    assert len(found.models) == MOST_SLOWEST
+    assert [(each.service, each.load_ms) for each in slowest(found.models, 2)] == [("m24", 24.0), ("m23", 23.0)]

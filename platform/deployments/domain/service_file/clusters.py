@@ -35,11 +35,17 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             field=f"{access.FIELD}.subjects",
         )
     _refuse_container(kind, spec)
-    if kind != LOCAL and (spec.model_pool is not None or spec.pool):
-        field = POOL if spec.pool else MODEL_POOL
+    if kind != LOCAL and spec.pool and spec.pool != f"{spec.namespace}/{spec.pool.partition('/')[2]}":
         raise InvalidInput(
-            f"{field} is for services on the local cluster: model pools do not run on Kubernetes yet; leave it out",
-            field=field,
+            f"{POOL} is {spec.pool!r}, but on Kubernetes a service is in a pool of its own namespace; name one of "
+            f"{spec.namespace}",
+            field=POOL,
+        )
+    if kind != LOCAL and spec.model_pool is not None and spec.model_pool.shared_with:
+        raise InvalidInput(
+            f"{MODEL_POOL}.sharedWith cannot be honoured on Kubernetes yet: its services are in the pool's namespace; "
+            "leave it out",
+            field=f"{MODEL_POOL}.sharedWith",
         )
     if kind == LOCAL and spec.patches:
         raise InvalidInput(

@@ -6,11 +6,14 @@ from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput
 from deployments.domain.policy import Policy, Strategy, stored_policy
 from deployments.domain.service_file import POOL, ServiceSpec, imported_model, is_code, parse_service
+from deployments.domain.service_file.clusters import LOCAL
 from deployments.models import InferenceService, Revision, RolloutPolicy
 from deployments.reconcile.service_change import Change
 from deployments.services.files.model_owners import give_to_team_of_namespace
 from registry.models import ModelVersion
 from registry.services.images import image_add, pool_version
+
+_PYTHON = "python"
 
 
 def version_of_pool(change: Change, spec: ServiceSpec, *, actor: str) -> ModelVersion:
@@ -53,15 +56,27 @@ def check_pool(service: InferenceService, spec: ServiceSpec, earlier: ServiceSpe
     if earlier is not None and (earlier.model_pool is None) != (spec.model_pool is None):
         what = "is a model pool" if spec.model_pool is None else "is no model pool"
         raise Conflict(f"service {service} {what} and stays so; delete it first, or choose another name")
+    if service.cluster.kind != LOCAL and earlier is not None and earlier.pool != spec.pool:
+        raise Conflict(
+            f"{POOL} is {spec.pool!r}, and service {service} began with {earlier.pool or 'replicas of its own'!r}; on "
+            "Kubernetes a service stays where it began, so make another one there and delete this one",
+            field=POOL,
+        )
     if spec.pool:
         _check_cluster(service.cluster, pool_named(spec), spec.pool)
 
 
-def check_pooled(spec: ServiceSpec, version: ModelVersion, policy: Policy | RolloutPolicy | None) -> None:
-    """Raise InvalidInput where replicas of a pool cannot serve the version, or its policy needs more of them."""
+def check_pooled(
+    spec: ServiceSpec, version: ModelVersion, policy: Policy | RolloutPolicy | None, *, is_local: bool
+) -> None:
+    """Raise InvalidInput where replicas of a pool cannot serve the version, or its policy needs more of them.
+
+    Args:
+        is_local: whether it runs on the local cluster, whose pools run models in Python in workers of their own.
+    """
     if not spec.pool:
         return
-    if is_code(version.platform):
+    if is_code(version.platform) and (version.platform != _PYTHON or not is_local):
         raise InvalidInput(
             f"{POOL} is {spec.pool!r}, but {version} is of platform {version.platform}, which needs replicas of its "
             "own; leave the pool out",

@@ -30,6 +30,7 @@ from deployments.domain.service_file import (
     pod_json,
     secret_env_json,
 )
+from deployments.domain.service_file.clusters import LOCAL
 from deployments.domain.service_state.contract import Contract
 from deployments.domain.service_state.desired import Role
 from deployments.models import Revision, Rollout, RolloutPolicy
@@ -112,7 +113,7 @@ def turn_to(
     stable = change.revision(Role.STABLE)
     check_ready(version)
     check_serves(spec, version)
-    check_pooled(spec, version, None)
+    check_pooled(spec, version, None, is_local=change.service.cluster.kind == LOCAL)
     if stable is None or change.service.live_at is None:
         if stable is None or not mapping.is_what(stable, spec, version.pk):
             check_agreed(version)
@@ -157,7 +158,7 @@ def begin(
     check_demands(change.service, None if policy is None else chosen)
     check_measurable(chosen, change.service.cluster)
     check_compares(spec, chosen, stable)
-    check_pooled(spec, version, chosen)
+    check_pooled(spec, version, chosen, is_local=change.service.cluster.kind == LOCAL)
     give_up(change, by)
     replicas = spec.scaling.within(stable.replicas)
     placement = placed(change.service, spec, version, replicas, in_place=not chosen.surge)

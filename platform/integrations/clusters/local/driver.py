@@ -347,7 +347,6 @@ def _what_a_pool_cannot_serve(revision: DesiredRevision) -> str:
     """Return what of a revision needs replicas of its own; empty for nothing."""
     needs = {
         "programs": bool(revision.programs),
-        "models that are code": revision.is_code,
         "variables": bool(revision.env or revision.secret_env),
         "a GPU": bool(revision.resources.accelerator),
         "a limit of concurrent requests": bool(revision.max_concurrent_requests),

@@ -155,8 +155,20 @@ def test_a_pool_goes_back_to_another_budget() -> None:
     assert after.model_pool == ModelPool(GIB, ("speech",))
 
 
-@pytest.mark.parametrize("predictor", [{"pool": "warm", "model": MODEL}, {"modelPool": {"memoryBudget": "1Gi"}}])
-def test_pools_run_on_one_machine(predictor: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("predictor", "sentence"),
+    [
+        ({"pool": "speech/warm", "model": MODEL}, "on Kubernetes a service is in a pool of its own namespace"),
+        ({"modelPool": {"memoryBudget": "1Gi", "sharedWith": ["speech"]}}, "sharedWith cannot be honoured"),
+    ],
+)
+def test_on_kubernetes_a_pool_is_of_one_namespace(predictor: dict[str, Any], sentence: str) -> None:
     refuse_on("local", read(predictor))
-    with pytest.raises(InvalidInput, match="model pools do not run on Kubernetes yet"):
+    with pytest.raises(InvalidInput, match=sentence):
         refuse_on("kubernetes", read(predictor))
+
+
+@pytest.mark.parametrize("predictor", [{"pool": "warm", "model": MODEL}, {"modelPool": {"memoryBudget": "1Gi"}}])
+def test_pools_run_on_every_cluster(predictor: dict[str, Any]) -> None:
+    for kind in ("local", "kubernetes"):
+        refuse_on(kind, read(predictor))

@@ -75,7 +75,8 @@ def document(desired: Desired, options: Options) -> str:
 
 def _version(revision: DesiredRevision, options: Options) -> Manifest:
     config = {"config": dict(revision.model_config)} if revision.model_config else {}
-    return {"digest": revision.artifact_digest, "origin": artifact_of(revision, options), **config}
+    origin = artifact_of(revision, options)
+    return {"digest": revision.artifact_digest, "origin": origin, "checked": True, **config}  # as each READY version
 
 
 def refuse_impossible(desired: Desired) -> None:

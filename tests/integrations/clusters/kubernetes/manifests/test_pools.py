@@ -116,8 +116,13 @@ def test_the_catalog_names_the_versions_that_the_pool_answers_for() -> None:
         "schema": 1,
         "default": 1,
         "versions": {
-            "1": {"digest": "sha256:aa", "origin": f"{ARTIFACTS}/sha256:aa"},
-            "2": {"digest": "sha256:bb", "origin": f"{ARTIFACTS}/sha256:bb", "config": {"max_batch_size": 8}},
+            "1": {"digest": "sha256:aa", "origin": f"{ARTIFACTS}/sha256:aa", "checked": True},
+            "2": {
+                "digest": "sha256:bb",
+                "origin": f"{ARTIFACTS}/sha256:bb",
+                "checked": True,
+                "config": {"max_batch_size": 8},
+            },
         },
     }
     assert document(desired(stopped), OPTIONS) == ""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
+from integrations.artifacts.store import digest_of_folder
 from integrations.clusters.base import Desired, DesiredRevision, Logger, ReplicaPhase, Resources
 from integrations.clusters.local.driver import LocalDriver
 from integrations.clusters.local.envoy import maglev
@@ -17,6 +18,12 @@ from integrations.clusters.local.pid_files import read_record
 from tests.integrations._support.runtimes import Cluster, Traffic, infer_json, until
 
 POOL = "default/warm"
+CODE = """
+from fairlead_python import FP32
+
+def predict(x: FP32[4]) -> FP32[4]:
+    return x * 10
+"""
 
 
 def apply_pool(cluster: Cluster, generation: int = 1, replicas: int = 2, restart: int = 0) -> None:
@@ -86,6 +93,20 @@ def test_requests_go_where_the_hash_says_over_both_protocols(cluster: Cluster, r
         assert name in cluster.driver.metrics_page("default", home), "it answered that the hash names"
 
 
+def test_a_model_in_python_has_a_worker_of_its_own(cluster: Cluster, runtime: str) -> None:
+    cluster.start(runtime=f"{runtime} --allow-python-models=true", start_s=60)
+    apply_pool(cluster, replicas=1)
+    artifact = cluster.home / "code"
+    (artifact / "1").mkdir(parents=True)
+    (artifact / "config.pbtxt").write_text('backend: "python"')
+    (artifact / "1" / "model.py").write_text(CODE)
+    digest = digest_of_folder(artifact)
+    revision = DesiredRevision("digits-00001", "digits", "1", artifact.as_uri(), digest, 1, 100, pool=POOL)
+    cluster.apply(1, replace(revision, is_code=True))
+    cluster.until_weights(r1=100)
+    assert answer(cluster, "digits")[0] == [10, 20, 30, 40]
+
+
 def test_a_pool_itself_answers_nothing(cluster: Cluster, runtime: str) -> None:
     cluster.start(runtime=runtime, start_s=60)
     apply_pool(cluster, replicas=1)
@@ -122,7 +143,6 @@ def test_no_request_fails_while_the_agent_is_killed_and_another_goes_on(
 @pytest.mark.parametrize(
     ("field", "value", "what"),
     [
-        ("is_code", True, "models that are code"),
         ("env", {"A": "b"}, "variables"),
         ("resources", Resources(accelerator="nvidia.com/gpu"), "a GPU"),
         ("max_concurrent_requests", 2, "a limit of concurrent requests"),

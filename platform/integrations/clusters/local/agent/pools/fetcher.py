@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from common.errors import FairleadError
+from integrations.clusters.flags import allows_python
 from integrations.clusters.local.agent.processes import Process, Program
 from integrations.clusters.local.agent.replicas.workshop import Workshop
 from integrations.clusters.local.agent.sockets import folder_of
@@ -93,6 +94,7 @@ class PoolFetcher:
                 f"--catalog={self.catalog}",
                 f"--cache={self.cache}",
                 f"--socket={self.socket}",
+                *(["--allow-code-files=true"] if allows_python(self._workshop.runtime) else []),
             ],
             env={**inherited(os.environ), "FAIRLEAD_HOME": str(layout.home)},
             log=layout.logs / f"{self._name}.log",
