@@ -112,7 +112,10 @@ def gateway_samples(observed: Observed, page: str) -> list[Sample]:
             ("gateway", (ClusterUse.INFER, ClusterUse.GRPC), True),
             ("mirror", (ClusterUse.MIRROR_INFER, ClusterUse.MIRROR_GRPC), revision.mirror_percent > 0),
         ):
-            http, grpc = (counters.get(cluster_name(observed.namespace, revision.name, use)) for use in uses)
+            http, grpc = (
+                counters.get(cluster_name(observed.namespace, revision.name, use, revision.slept_at or 0))
+                for use in uses
+            )
             if http is not None and grpc is not None:
                 samples.append(_gateway_sample(source, revision.name, revision.gateway_since, http, grpc))
             elif is_routed:

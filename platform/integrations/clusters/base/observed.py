@@ -84,6 +84,8 @@ class ObservedRevision:
         message: why its share differs from the desired one, or why it cannot run; empty where all is as desired.
         gateway_since: Unix seconds at which the gateway's counters for this revision began; None while it has none.
         failure: why the cluster creates no replica of it; None where it does.
+        slept_at: as of `DesiredRevision`, of its present replicas, or of its sleep.
+        woken_at: Unix seconds when a request woke it from that sleep; None while it is asleep, or was not.
     """
 
     name: str
@@ -97,6 +99,8 @@ class ObservedRevision:
     transformer: ObservedCompanion | None = None
     failure: Failure | None = None
     explainer: ObservedCompanion | None = None
+    slept_at: float | None = None
+    woken_at: float | None = None
 
     @property
     def companions(self) -> Mapping[CompanionKind, ObservedCompanion]:

@@ -113,7 +113,7 @@ class Agent:
         self._earlier = settings.earlier
         self._pooled = self._earlier.pooled(self._layout)
         self._earlier.clean(self._layout, self._pooled)
-        self._discovery = Discovery(discovery_socket(self._layout))
+        self._discovery = Discovery(discovery_socket(self._layout), self._wake)
         self._router = Router(self._discovery, patience_s=settings.timing.gateway_s)
         self._gateway = Gateway(
             self._layout,
@@ -253,6 +253,13 @@ class Agent:
     def _touch(self, key: Key) -> None:
         self._touched.add(key)
         self._changed.set()
+
+    def _wake(self, cluster: str) -> None:
+        """Start the first replica of the revision of this cluster, for which requests wait."""
+        for key, service in self._services.items():
+            if cluster.startswith(f"{key[0]}/") and service.wake(cluster, time.time()):
+                log.info("a request wakes service %s", "/".join(key))
+                self._touch(key)
 
     def _taken(self) -> set[Key]:
         """Return the services of this round: the touched ones, periodically all."""

@@ -164,6 +164,7 @@ class Gateway:
             transport=over_tls(client_certificates=tls.client_authorities is not None) if tls else None,
             own_socket=str(own) if tls else "",
             access_log=str(self._log.current),
+            held_s=self._timing.held_s,
         )
         for left in (self._page.socket, own):
             left.unlink(missing_ok=True)
