@@ -266,6 +266,9 @@ class RevisionView:
         egress: whether its model may open connections to the network.
         template_changes: how its pinned pod template differs from that of a new revision; empty where it does not.
         image, protocol: of a custom predictor, whose model version represents the image; empty for a model.
+        asleep_since: since when it has no replicas and wakes with the first request; None where it does not sleep.
+        asleep_hours: replica hours that scaling to zero saved so far.
+        start_seconds: how long its last replica took to start; None where unknown, or it never sleeps.
     """
 
     name: str
@@ -294,6 +297,9 @@ class RevisionView:
     template_changes: str = ""
     image: str = ""
     protocol: str = ""
+    asleep_since: datetime | None = None
+    asleep_hours: float = 0.0
+    start_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

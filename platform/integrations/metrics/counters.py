@@ -228,7 +228,7 @@ def _gateway_filter(namespace: str, revisions: Iterable[str]) -> str:
     """Return Envoy's name filter for what `gateway_samples` reads; its whole page has thousands of lines."""
     names = "|".join(re.escape(f"{namespace}/{name}") for name in sorted(revisions))
     counters = r"upstream_rq_total|upstream_rq_[1-5]xx|grpc\.inference\.GRPCInferenceService\.ModelInfer\.\d+"
-    return rf"^cluster\.({names})/(mirror-)?(http|grpc)\.({counters})$"
+    return rf"^cluster\.({names})/(mirror-)?(http|grpc)(~[0-9]+)?\.({counters})$"
 
 
 def _rows(page: str) -> Iterable[Row]:

@@ -63,6 +63,7 @@ class RevisionState:
         stopped_at: when it stopped running; None while it should run.
         pod_templates: as of `DesiredRevision`.
         served_until: when the service was last stopped while this had its requests; None where it never was.
+        slept_at: as of `DesiredRevision`.
     """
 
     name: str
@@ -93,6 +94,12 @@ class RevisionState:
     served_until: datetime | None = None
     artifact_bytes: int = 0
     pod: PodFields = field(default_factory=PodFields)
+    slept_at: float | None = None
+
+    @property
+    def is_asleep(self) -> bool:
+        """Return whether it has no replicas and wakes with the first request."""
+        return self.slept_at is not None and not self.replicas and self.stopped_at is None
 
     @property
     def companions(self) -> Mapping[CompanionKind, Companion]:
@@ -292,6 +299,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 pod=revision.pod,
                 pod_templates=revision.pod_templates,
                 has_served=has_served(service, revision),
+                slept_at=None if service.stopped else revision.slept_at,
             )
             for revision in service.revisions
             if revision.stopped_at is None

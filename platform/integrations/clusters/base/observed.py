@@ -30,6 +30,7 @@ class ObservedReplica:
         message: why it is not ready, or how its last process ended; one sentence.
         restart_number: its revision's when it started.
         failure: its last one, kept after it serves again; None where it never failed.
+        start_s: how long its running process took until it was ready; None while unknown.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ObservedReplica:
     message: str = ""
     restart_number: int = 0
     failure: Failure | None = None
+    start_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

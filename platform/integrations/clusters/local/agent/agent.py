@@ -215,7 +215,7 @@ class Agent:
             self._services.setdefault(key, self._service(key)).take_up((), was)
             since |= {(key[0], each.name): each.gateway_since for each in was.revisions if each.gateway_since}
         if (process := self._earlier.gateway(self._workshop.holder, self._files)) is not None:
-            self._gateway.adopt(process)
+            self._gateway.adopt(process, holds_requests=self._earlier.gateway_holds)
         looking = [replica.looked() for service in self._services.values() for replica in service.replicas()]
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*looking), self._timing.probe_timeout_s)
@@ -241,6 +241,8 @@ class Agent:
 
     def _scale(self, key: Key) -> None:
         """Bring a service to its desired state; where a file or folder cannot be made, a later round tries again."""
+        if not self._gateway.holds_requests:
+            self._services[key].stay_awake(time.time())
         try:
             self._services[key].scale()
         except OSError as error:

@@ -216,6 +216,12 @@ class Service:
                 return True
         return False
 
+    def stay_awake(self, now: float) -> None:
+        """Wake whatever is asleep, since the gateway of an older release holds no requests."""
+        for revision in self.desired.revisions:
+            if revision.slept_at and not revision.replicas and self._slept_from(revision.name) != revision.slept_at:
+                self._woken[revision.name] = revision.slept_at, now
+
     def _slept_from(self, revision: str) -> float:
         """Return since when the revision slept when it was woken last; 0 where it never was."""
         return self._woken.get(revision, (0.0, 0.0))[0]

@@ -17,6 +17,7 @@ import pytest
 
 from integrations.clusters.base import DesiredRevision
 from integrations.clusters.local.envoy.wake import HELD_OF_SERVICE
+from integrations.metrics.counters import collect
 from tests.integrations._support.runtimes import INFER, Cluster, infer_json, infer_message, until
 
 PATH = "/serving/default/digits/v2/models/digits"
@@ -76,6 +77,8 @@ def test_requests_of_every_kind_wait_and_are_answered(cluster: Cluster, runtime:
         seen = cluster.observe().revisions[0]
         assert seen.woken_at is not None
         assert len(seen.replicas) == 1
+        counted = {each.source: each.requests for each in collect(cluster.observe(), cluster.driver.metrics_page)}
+        assert counted["gateway"] >= 3
 
 
 def test_as_many_wait_as_may_and_as_long_as_they_may(cluster: Cluster, runtime: str) -> None:
@@ -134,7 +137,7 @@ def test_services_wake_beside_one_that_cannot_start(cluster: Cluster, runtime: s
     cluster.start(runtime=runtime, start_s=60)
     asleep(cluster, 1, content=b"no model at all")
     cluster.apply_to("other", 1, cluster.revision(3, 100, 0, slept_at=time.time()))
-    cluster.until_known("other")
+    until(lambda: cluster.request("/serving/default/other/v2/health/live")[0] == 200, "the gateway knows the other")
     with ThreadPoolExecutor(2) as clients:
         broken = clients.submit(infer, cluster)
         until(lambda: "a request wakes service default/digits" in cluster.log(), "it is woken")
