@@ -11,6 +11,8 @@ from deployments.models import Revision
 from deployments.services import service_apply
 from deployments.services.dry_run import service_plan
 from events.models import Event
+from tests._support.page import marked
+from tests.deployments._support.pages import DETAIL, signed_in, text
 from tests.deployments._support.platform import Platform
 
 SLEEPS: dict[str, Any] = {"replicas": 0, "maxReplicas": 3}
@@ -56,6 +58,17 @@ def test_a_quiet_service_sleeps_until_a_request_wakes_it(sleeper: Platform) -> N
     assert Revision.objects.get().load["sleep"]["woken_at"] == woken_at
     pass_quiet(sleeper)  # and again
     assert sleeper.cluster.desired["default", "digits"].revisions[0].slept_at > woken_at
+
+
+def test_its_page_says_that_it_is_asleep_how_long_it_takes_to_wake_and_what_that_saved(sleeper: Platform) -> None:
+    sleeper.turn(seconds=3 * 3600)
+    [asleep] = marked(text(signed_in(), DETAIL), "sleep")
+    assert asleep.startswith("digits-00001 is asleep: its next request waits about 2.5 s")
+    assert sleeper.view().revisions[0].asleep_hours == pytest.approx(3, abs=0.1)
+    sleeper.cluster.woken["digits-00001"] = sleeper.clock().timestamp()
+    sleeper.turn()
+    [awake] = marked(text(signed_in(), DETAIL), "sleep")
+    assert awake.startswith("digits-00001 sleeps when it is quiet")
 
 
 def test_a_service_with_requests_stays_awake(platform: Platform) -> None:
