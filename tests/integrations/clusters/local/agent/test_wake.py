@@ -9,13 +9,16 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.client import HTTPException
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import grpc
 import pytest
 
-from integrations.clusters.base import DesiredRevision
+from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.local.agent.pools.members import Pools
+from integrations.clusters.local.agent.service import Service
+from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.wake import HELD_OF_SERVICE
 from integrations.metrics.counters import collect
 from tests.integrations._support.runtimes import INFER, Cluster, infer_json, infer_message, until
@@ -178,3 +181,23 @@ def test_requests_wait_while_gateway_or_agent_is_killed(cluster: Cluster, runtim
     cluster.until_ready(1)
     assert infer(cluster)[0] == 200
     assert cluster.pid("default.digits-00002-0") == pid
+
+
+def test_only_the_clusters_of_the_present_sleep_wake_it() -> None:
+    before, now = 1_780_000_000.0, 1_790_000_000.5
+    revision = DesiredRevision("digits-00001", "digits", "1", "", "", 0, 100, slept_at=now)
+
+    def asked(slept_at: float, name: str = "digits-00001") -> str:
+        return cluster_name("default", name, ClusterUse.INFER, slept_at)
+
+    service, beside = (Service(cast("Any", None), Pools(), "default", "digits") for _ in range(2))
+    for each in (service, beside):
+        each.take(Desired("default", "digits", 1, (revision,)), deleted=False)
+    for stranger in (asked(before), asked(0), asked(now, "digits-0000"), "*", "", "default/digits-00001/http~x"):
+        assert not service.wake(stranger, now + 1)
+    assert service.observed(None, {}, "").revisions[0].woken_at is None
+    assert service.wake(asked(now), now + 1)
+    assert not service.wake(asked(now), now + 2), "it is awake"
+    assert service.observed(None, {}, "").revisions[0].woken_at == now + 1
+    beside.stay_awake(now + 3)  # its gateway is of a release that holds no requests
+    assert beside.observed(None, {}, "").revisions[0].woken_at == now + 3
