@@ -31,8 +31,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def put_to_sleep(cluster: Cluster, service: str, access: Access | None = None) -> None:
-    its = {"name": f"{service}-00001", "model_name": service}
-    revision = replace(cluster.revision(2, 100, 0, slept_at=time.time()), **its)
+    found = cluster.revision(2, 100, 0, slept_at=time.time())
+    revision = replace(found, name=f"{service}-00001", model_name=service)
     cluster.driver.apply(Desired("default", service, 1, (revision,), access=access))
     until(lambda: cluster.request(f"/serving/default/{service}/v2/health/live")[0] != 404, f"{service} is routed")
 

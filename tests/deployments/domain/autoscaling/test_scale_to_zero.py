@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from deployments.domain.autoscaling.replica_count import Bounds, Memory, Reading, decide
+from deployments.domain.autoscaling.rate_limits import Memory
+from deployments.domain.autoscaling.replica_count import Bounds, Reading, decide
 from deployments.domain.autoscaling.scale_to_zero import (
     QUIET,
     SHORTEST_QUIET,

@@ -29,6 +29,10 @@ STREAM = "/inference.GRPCInferenceService/ModelStreamInfer"
 METADATA = (("fairlead-service", "default/digits"),)
 
 
+def channel_to(netloc: str) -> Any:
+    return grpc.insecure_channel(netloc)
+
+
 def infer(cluster: Cluster) -> tuple[int, dict[str, str], bytes]:
     return cluster.request(f"{PATH}/infer", "POST", infer_json(), content_type="application/json")
 
@@ -68,11 +72,11 @@ def test_requests_of_every_kind_wait_and_are_answered(cluster: Cluster, runtime:
         return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 
     def unary() -> Any:
-        with grpc.insecure_channel(netloc) as channel:
+        with channel_to(netloc) as channel:
             return len(channel.unary_unary(INFER)(infer_message(), metadata=METADATA, timeout=30)) > 0
 
     def stream() -> Any:
-        with grpc.insecure_channel(netloc) as channel:
+        with channel_to(netloc) as channel:
             calls = channel.stream_stream(STREAM)(iter([infer_message()] * 3), metadata=METADATA, timeout=30)
             return len(list(calls))
 
@@ -97,7 +101,7 @@ def test_as_many_wait_as_may_and_as_long_as_they_may(cluster: Cluster, runtime: 
     netloc = urlsplit(cluster.url).netloc
 
     def unary() -> tuple[Any, Any]:
-        with grpc.insecure_channel(netloc) as channel:
+        with channel_to(netloc) as channel:
             try:
                 channel.unary_unary(INFER)(infer_message(), metadata=METADATA, timeout=30)
             except grpc.RpcError as error:
@@ -134,7 +138,7 @@ def test_what_only_looks_wakes_nothing(cluster: Cluster, runtime: str) -> None:
         assert json.loads(body).popitem()[1] is True
     for path, status in (("/stats", 503), ("/unknown", 404), ("/infer", 405)):
         assert cluster.request(PATH + path)[0] == status
-    with grpc.insecure_channel(urlsplit(cluster.url).netloc) as channel:
+    with channel_to(urlsplit(cluster.url).netloc) as channel:
         ready = channel.unary_unary("/inference.GRPCInferenceService/ModelReady")
         with pytest.raises(grpc.RpcError, match="is asleep: the next infer call wakes it"):
             ready(b"", metadata=METADATA, timeout=20)
