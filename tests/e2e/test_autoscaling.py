@@ -13,7 +13,7 @@ import pytest
 from tests.e2e._support.platforms import started
 from tests.e2e.harness import Platform, until
 from tests.e2e.kubernetes import on_kubernetes
-from tests.integrations._support.runtimes import slow_model
+from tests.integrations._support.runtimes import model, slow_model
 
 pytestmark = pytest.mark.e2e
 
@@ -107,3 +107,46 @@ def test_replicas_follow_the_load_up_and_down_and_no_request_fails(platform: Pla
     assert scaled[0].startswith("Scaled from 1 to ")
     assert scaled[0].endswith(" requests in flight per replica, target 4")
     assert scaled[-1].split(":")[0].endswith(" to 1")
+
+
+SLEEPER = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata:
+  name: slow
+spec:
+  predictor:
+    minReplicas: 0
+    autoScaling: {behavior: {scaleDown: {stabilizationWindowSeconds: 10}}}
+    model:
+      modelFormat: {name: onnx}
+      storageUri: models:/slow/1
+"""
+
+
+def test_a_quiet_service_sleeps_and_its_next_request_is_answered(tmp_path: Path) -> None:
+    with started(tmp_path) as platform:
+        folder = platform.home.parent
+        (folder / "service.yaml").write_text(SLEEPER)
+        (folder / "slow.onnx").write_bytes(model(2))
+        platform.fairlead("models", "push", "slow.onnx", "--name", "slow", "--wait")
+        platform.fairlead("services", "apply", "-f", "service.yaml", "--wait", "--timeout", str(WAIT_S))
+        with platform.client() as client:
+            until(lambda: platform.replicas("slow-00001") == 0, WAIT_S, "its replica has ended")
+            found = client.get("services/default/slow")
+            assert (found["phase"], found["revisions"][0]["replicas_wanted"]) == ("Ready", 0)
+            with Clients(platform.gateway, 1) as clients:
+                until(lambda: clients.answers, WAIT_S, "its next request is answered")
+            assert clients.answers[0] == 200
+
+            def is_awake() -> bool:
+                [revision] = client.get("services/default/slow")["revisions"]
+                return bool(revision["replicas_wanted"] == revision["replicas_ready"] == 1)
+
+            until(is_awake, WAIT_S, "the control plane knows that it is awake")
+            events = client.all("services/default/slow/events")
+        assert not [event for event in events if event["kind"] == "ServiceDegraded"]
+        scaled = [event["message"] for event in reversed(events) if event["kind"] == "RevisionScaled"]
+        slept, woken = scaled[:2]
+        assert slept == "Scaled from 1 to 0: no request came for 10 s"
+        assert woken == "Scaled from 0 to 1: a request woke it"

@@ -22,9 +22,9 @@ QUOTED = re.compile(rf"[\"'](?:{FIRST})\.")
 LOADED = re.compile(r"{%\s*load\s+([\w ]+?)\s*%}")
 NAMED = re.compile(r"[\w/-]+\.html")
 NO_PATHS = {
-    "access.log", "fairlead.agent", "fairlead.by_host", "fairlead.outcome", "fairlead.queries", "fairlead.request_id",
-    "fairlead.revision", "fairlead.service", "fairlead.short_of_memory", "fairlead.sqlite3", "usage.size_bytes",
-    "usage.versions",
+    "access.log", "fairlead.agent", "fairlead.by_host", "fairlead.healthy", "fairlead.outcome", "fairlead.queries",
+    "fairlead.request_id", "fairlead.revision", "fairlead.service", "fairlead.short_of_memory", "fairlead.sqlite3",
+    "fairlead.wake", "fairlead.wake_busy", "usage.size_bytes", "usage.versions",
 }  # fmt: skip
 """A logger, Envoy's names, files, fields and attributes of spans, which look like modules."""
 

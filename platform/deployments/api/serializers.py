@@ -335,6 +335,15 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
     )
     replicas_least = serializers.IntegerField(help_text="Minimum number of replicas for autoscaling.")
     replicas_most = serializers.IntegerField(help_text="Maximum number of replicas for autoscaling.")
+    asleep_since = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Since when the revision has no replicas and wakes with the first request; null if it is awake.",
+    )
+    asleep_hours = serializers.FloatField(help_text="Replica hours that scaling to zero has saved.")
+    start_seconds = serializers.FloatField(
+        allow_null=True,
+        help_text="Seconds that the last replica took to start, if the revision may scale to zero; null if unknown.",
+    )
     scaling = serializers.CharField(
         help_text="Current and target load, as text; empty if the number of replicas is fixed."
     )

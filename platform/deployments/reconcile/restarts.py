@@ -73,6 +73,7 @@ def _replica(replica: ObservedReplica) -> dict[str, object]:
         "phase": replica.phase,
         "restarts": replica.restarts,
         "started_at": replica.started_at,
+        "start_s": replica.start_s,
         "message": replica.message,
     }
 

@@ -1,10 +1,12 @@
 """Revision queries of a service."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from django.db.models import Q, QuerySet
 
 from deployments import mapping
+from deployments.domain.autoscaling.scale_to_zero import stored_sleep
 from deployments.domain.phases import Phase
 from deployments.domain.service_state import failures
 from deployments.domain.service_state.desired import Role, ServiceState, mirror_of, weight_of
@@ -70,6 +72,8 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
     runs = revision.stopped_at is None and not service.stopped
     wanted = revision.replicas if runs else 0
     has_failed = revision.role == Role.FAILED and revision.last_failure is not None
+    sleep = stored_sleep(revision.load)
+    is_asleep = runs and recorded.is_asleep and sleep.slept_at is not None
     is_failing = bool(seen.get("is_failing")) or has_failed
     return RevisionView(
         name=revision.name,
@@ -105,6 +109,9 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         protocol="" if recorded.custom is None else recorded.custom.protocol.value,
         pool=revision.pool,
         pool_memory_bytes=None if recorded.model_pool is None else recorded.model_pool.memory_budget_bytes,
+        asleep_since=datetime.fromtimestamp(sleep.slept_at or 0, UTC) if is_asleep else None,
+        asleep_hours=round(sleep.total_s(service.seen_at or service.created_at) / 3600, 3),
+        start_seconds=sleep.start_s if recorded.scaling.may_sleep else None,
         template_changes=revision.template_changes if revision.stopped_at is None else "",
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 from accounts.models import Team, User
 from common.files.plans import Outcome, Planned
 from deployments import mapping
+from deployments.domain.autoscaling.scale_to_zero import quiet_of, stored_sleep
 from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
 from deployments.domain.service_file import access_json, plain_secrets, stored_access
@@ -122,7 +123,12 @@ def policy_plan(*, document: object, name: str, actor: str, now: datetime, may_r
 
 
 def _of_file(change: Change) -> tuple[str, ...]:
-    return (*plain_secrets(spec_of(change.service)), *_kept(change), *_unknown_callers(change.service))
+    return (
+        *plain_secrets(spec_of(change.service)),
+        *_kept(change),
+        *_unknown_callers(change.service),
+        *_sleeps(change),
+    )
 
 
 def _kept(change: Change) -> Iterator[str]:
@@ -134,6 +140,26 @@ def _kept(change: Change) -> Iterator[str]:
         yield f"spec.access is left out, so the service keeps {callers if isinstance(callers, str) else 'its callers'}"
     if "limits" in left_out and service.limits:
         yield "spec.limits is left out, so the service keeps its limits; write limits: {} to end them"
+
+
+def _sleeps(change: Change) -> Iterator[str]:
+    """Yield a warning with the measured time to the first answer, where the service is to scale to zero."""
+    scaling = spec_of(change.service).scaling
+    if not scaling.may_sleep:
+        return
+    starts = [
+        float(replica["start_s"])
+        for seen in change.service.observed.values()
+        for replica in seen.get("replicas", ())
+        if replica.get("start_s") is not None
+    ]
+    starts += [start for row in change.revisions if (start := stored_sleep(row.load).start_s) is not None]
+    quiet = quiet_of(scaling.behavior).total_seconds()
+    measured = f"its last replicas took up to {max(starts):.1f} s to start" if starts else "that was not measured yet"
+    yield (
+        f"spec.predictor.minReplicas is 0: after {quiet:g} s without requests no replica is left, and the next request "
+        f"waits until one has started; {measured}"
+    )
 
 
 def _unknown_callers(service: InferenceService) -> Iterator[str]:

@@ -268,6 +268,9 @@ class RevisionView:
         image, protocol: of a custom predictor, whose model version represents the image; empty for a model.
         pool: the model pool whose replicas serve it; empty where it has its own.
         pool_memory_bytes: of a model pool, the memory that the models of a replica may take; None for a service.
+        asleep_since: since when it has no replicas and wakes with the first request; None where it does not sleep.
+        asleep_hours: replica hours that scaling to zero saved so far.
+        start_seconds: how long its last replica took to start; None where unknown, or it never sleeps.
     """
 
     name: str
@@ -298,6 +301,9 @@ class RevisionView:
     protocol: str = ""
     pool: str = ""
     pool_memory_bytes: int | None = None
+    asleep_since: datetime | None = None
+    asleep_hours: float = 0.0
+    start_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ _REVISIONS: render.Columns = {
     "revision": "name",
     "version": "model_version",
     "role": "role",
-    "ready": lambda row: f"{row['replicas_ready']}/{row['replicas_wanted']}",
+    "ready": lambda row: "asleep" if row.get("asleep_since") else f"{row['replicas_ready']}/{row['replicas_wanted']}",
     "load": lambda row: row.get("scaling") or "-",
     "weight": _weight,
     "wanted": lambda row: render.percent(row["weight_wanted"]),

@@ -128,7 +128,7 @@ def _of_service(cluster: Cluster, asked: _Asked, nodes: Sequence[NodeGpus]) -> L
     if not spec.resources.accelerator:
         raise Conflict(f"service {service} asks for no GPU, so no cut of one makes room for it")
     version = model_version_resolve(uri=asked.uri)
-    replicas = spec.scaling.within(stable.replicas) if stable is not None else spec.scaling.min_replicas
+    replicas = spec.scaling.within(stable.replicas) if stable is not None else spec.scaling.least
     found = room_of(service, spec, version, replicas, nodes)
     if not isinstance(found, NoRoom):
         raise Conflict(f"service {service} has room for {version} as the nodes are cut: {found.why}")

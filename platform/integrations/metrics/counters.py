@@ -116,7 +116,10 @@ def gateway_samples(observed: Observed, page: str) -> list[Sample]:
             ("gateway", (ClusterUse.INFER, ClusterUse.GRPC), True),
             ("mirror", (ClusterUse.MIRROR_INFER, ClusterUse.MIRROR_GRPC), revision.mirror_percent > 0),
         ):
-            http, grpc = (counters.get(cluster_name(observed.namespace, revision.name, use)) for use in uses)
+            http, grpc = (
+                counters.get(cluster_name(observed.namespace, revision.name, use, revision.slept_at or 0))
+                for use in uses
+            )
             if http is not None and grpc is not None:
                 samples.append(_gateway_sample(source, revision.name, revision.gateway_since, http, grpc))
             elif is_routed:
@@ -242,7 +245,7 @@ def _gateway_filter(namespace: str, revisions: Iterable[str]) -> str:
     """Return Envoy's name filter for what `gateway_samples` reads; its whole page has thousands of lines."""
     names = "|".join(re.escape(f"{namespace}/{name}") for name in sorted(revisions))
     counters = r"upstream_rq_total|upstream_rq_[1-5]xx|grpc\.inference\.GRPCInferenceService\.ModelInfer\.\d+"
-    return rf"^cluster\.({names})/(mirror-)?(http|grpc)\.({counters})$"
+    return rf"^cluster\.({names})/(mirror-)?(http|grpc)(~[0-9]+)?\.({counters})$"
 
 
 def _rows(page: str) -> Iterable[Row]:

@@ -64,6 +64,7 @@ class FakeCluster:
     Attributes:
         broken: revisions whose replicas never become ready, and what they end with.
         refused: those of them that can never start.
+        woken: revisions that a request woke, and when.
         most_ready: of which revisions only so many replicas become ready.
         autoscaled: how many replicas the cluster's own autoscaler makes of a revision where that is more than desired.
         companions_autoscaled: the same of companions, by the names of their Deployments.
@@ -87,6 +88,7 @@ class FakeCluster:
     observed: dict[tuple[str, str], Observed] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
+    woken: dict[str, float] = field(default_factory=dict)
     most_ready: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     deleted: set[tuple[str, str]] = field(default_factory=set)
@@ -266,7 +268,9 @@ class FakeCluster:
             tuple(
                 ObservedRevision(
                     name=each.name,
-                    weight_percent=round(100 * each.weight_percent / given) if given and each.name in ready else 0,
+                    weight_percent=self._weight(each, given if each.name in ready else 0),
+                    slept_at=each.slept_at,
+                    woken_at=self._woken_at(each),
                     mirror_percent=each.mirror_percent if each.name in ready else 0,
                     match=each.match if each.name in ready else (),
                     scaling=self.autoscaled.get(each.name),
@@ -281,6 +285,15 @@ class FakeCluster:
             ),
             preview=desired.preview if desired.preview in ready else "",
         )
+
+    def _weight(self, revision: DesiredRevision, given: int) -> int:
+        if not given and revision.slept_at and revision.name not in self.broken:
+            return revision.weight_percent  # its requests wait
+        return round(100 * revision.weight_percent / given) if given else 0
+
+    def _woken_at(self, revision: DesiredRevision) -> float | None:
+        at = self.woken.get(revision.name)
+        return at if at is not None and revision.slept_at is not None and at >= revision.slept_at else None
 
     def _is_able(self, revision: DesiredRevision) -> bool:
         names = {revision.name, *(f"{revision.name}-{kind}" for kind in revision.companions)}
@@ -305,7 +318,7 @@ class FakeCluster:
             log = ("loading", message)
             failure = Failure(FailureReason.MODEL_LOAD_FAILED, message, FAILED_AT, exit_code=1, replica=name, log=log)
             failure = replace(failure, is_final=revision in self.refused)
-        return ObservedReplica(name, phase, self.restarts.get(name, 0), message=message, failure=failure)
+        return ObservedReplica(name, phase, self.restarts.get(name, 0), message=message, failure=failure, start_s=2.5)
 
     def _reach(self) -> None:
         if self.away:

@@ -46,7 +46,7 @@ def bounds_of_stable(stable: RevisionState, rollout: RolloutState | None) -> Bou
     """Return the allowed range of stable's replicas; `rollout` is the one in progress."""
     scaling = stable.scaling
     if rollout is None:
-        return Bounds(scaling.min_replicas, scaling.max_replicas)
+        return Bounds(scaling.least, scaling.max_replicas)
     return Bounds(scaling.within(stable.replicas), scaling.max_replicas, "it keeps what it has during a rollout")
 
 

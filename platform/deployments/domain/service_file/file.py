@@ -106,7 +106,7 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
         transformer=spec.attempt(None, parse_companion, spec, CompanionKind.TRANSFORMER, found_name),
         explainer=spec.attempt(None, parse_companion, spec, CompanionKind.EXPLAINER, found_name),
         request_timeout_s=parse_timeout(predictor),
-        rolling=predictor.attempt(None, parse_rolling, predictor, scaling.min_replicas),
+        rolling=predictor.attempt(None, parse_rolling, predictor, scaling.least),
         placement=parse_placement(spec, resources),
         revision_history_limit=_history_limit(spec),
         access=spec.attempt(None, parse_access, spec),

@@ -45,6 +45,8 @@ class Scaling:
         target: the value of `metric` per replica, of concurrency where that is None; None is the default.
         container_concurrency: the limit of concurrent requests in a replica, further ones wait; 0 is no limit.
         behavior: how fast the number may change.
+
+    With `min_replicas` 0 a quiet revision may have none (`autoscaling.scale_to_zero`); all else counts with `least`.
     """
 
     min_replicas: int
@@ -53,6 +55,16 @@ class Scaling:
     target: float | None = None
     container_concurrency: int = 0
     behavior: Behavior = field(default_factory=Behavior)
+
+    @property
+    def least(self) -> int:
+        """Return the least number of replicas of a revision that is awake."""
+        return max(1, self.min_replicas)
+
+    @property
+    def may_sleep(self) -> bool:
+        """Return whether it may have no replicas."""
+        return self.min_replicas == 0
 
     @property
     def is_automatic(self) -> bool:
@@ -78,7 +90,7 @@ class Scaling:
 
     def within(self, replicas: int) -> int:
         """Return the nearest allowed number of replicas."""
-        return max(self.min_replicas, min(self.max_replicas, replicas))
+        return max(self.least, min(self.max_replicas, replicas))
 
 
 _REPORTED = (ScaleMetric.CONCURRENCY, ScaleMetric.RPS, ScaleMetric.QUEUE_TIME)
@@ -88,8 +100,8 @@ _DEFAULTED = (ScaleMetric.CONCURRENCY, ScaleMetric.QUEUE_TIME, ScaleMetric.CPU)
 
 def parse_scaling(predictor: Document) -> Scaling:
     """Return the scaling of `spec.predictor`; raises InvalidInput with the field at fault."""
-    minimum = predictor.integer("minReplicas", minimum=1, maximum=MAX_REPLICAS, default=1)
-    maximum = predictor.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=minimum)
+    minimum = predictor.integer("minReplicas", minimum=0, maximum=MAX_REPLICAS, default=1)
+    maximum = predictor.integer("maxReplicas", minimum=1, maximum=MAX_REPLICAS, default=max(1, minimum))
     if maximum < minimum and predictor.is_sound("minReplicas"):
         predictor.fault("maxReplicas", f"is {maximum}, less than minReplicas, which is {minimum}")
     metric = _metric(predictor)

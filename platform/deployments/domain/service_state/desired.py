@@ -65,6 +65,7 @@ class RevisionState:
         stopped_at: when it stopped running; None while it should run.
         pod_templates: as of `DesiredRevision`.
         served_until: when the service was last stopped while this had its requests; None where it never was.
+        slept_at: as of `DesiredRevision`.
     """
 
     name: str
@@ -97,6 +98,12 @@ class RevisionState:
     pod: PodFields = field(default_factory=PodFields)
     model_pool: ModelPool | None = None
     pool: str = ""
+    slept_at: float | None = None
+
+    @property
+    def is_asleep(self) -> bool:
+        """Return whether it has no replicas and wakes with the first request."""
+        return self.slept_at is not None and not self.replicas and self.stopped_at is None
 
     @property
     def companions(self) -> Mapping[CompanionKind, Companion]:
@@ -299,6 +306,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 is_pool=revision.model_pool is not None,
                 pool_memory_bytes=0 if revision.model_pool is None else revision.model_pool.memory_budget_bytes,
                 pool=revision.pool,
+                slept_at=None if service.stopped else revision.slept_at,
             )
             for revision in service.revisions
             if revision.stopped_at is None

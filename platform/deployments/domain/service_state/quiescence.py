@@ -56,6 +56,8 @@ def _stays(revision: RevisionState, observed: ObservedRevision | None) -> bool:
     """Return whether as many replicas run as desired, and only the cluster changes their number."""
     if observed is None or observed.ready_replicas < revision.replicas or not _companions_stay(revision, observed):
         return False
+    if revision.is_asleep:
+        return observed.woken_at is None
     if not revision.scaling.is_automatic:
         return True
     # Replicas that a rollout left above the least are removed over time.

@@ -124,13 +124,13 @@ def _running(
     observed = seen.revision(stable.name)
     ready = observed.ready_replicas if observed is not None else 0
     # Replicas added for the load that are not ready yet are no failure.
-    least = min(stable.replicas, stable.scaling.min_replicas)
+    least = min(stable.replicas, stable.scaling.least)
     short = f"{ready} of {stable.replicas} replicas of {stable.name} are ready{_why(observed)}"
     if stable.pool:
         short = f"no replica of model pool {stable.pool} serves {stable.name}{_why(observed)}"
     if not service.live:
         return Standing(ServicePhase.PENDING, f"not serving yet: {short}", Condition.STARTING)
-    if ready < least:
+    if ready < least and not _waits(stable, observed):
         return Standing(ServicePhase.DEGRADED, short, Condition.REPLICAS_NOT_READY)
     if rollout is not None:
         return Standing(ServicePhase.PROGRESSING, rollout.message)
@@ -140,8 +140,17 @@ def _running(
         sends = f"the gateway sends {sent} % of the traffic to {stable.name} and is to send all"
         sends += f": {seen.message}" if seen.message else ""
         return Standing(moving, sends, Condition.WAITING_FOR_GATEWAY)
+    return _serving(service, stable, observed, short)
+
+
+def _serving(service: ServiceState, stable: RevisionState, observed: ObservedRevision, short: str) -> Standing:
+    """Return the standing of a service whose requests all go to its stable revision."""
+    ready = observed.ready_replicas
     if stable.pool:
         return Standing(ServicePhase.READY, f"{stable.name} serves all traffic in model pool {stable.pool}")
+    if not ready and _waits(stable, observed):
+        how = "its next request wakes it" if stable.is_asleep else "it wakes, and its requests wait for a replica"
+        return Standing(ServicePhase.READY, f"{stable.name} is asleep: {how}")
     many = stable.replicas if observed.scaling is None else max(ready, stable.replicas)
     what = "all traffic" if stable.model_pool is None else "the services in this pool"
     serves = f"{stable.name} serves {what} with {many} {'replica' if many == 1 else 'replicas'}"
@@ -153,6 +162,11 @@ def _running(
         f"{serves}; {old} of them {'is' if old == 1 else 'are'} yet to be restarted" if old else serves,
         Condition.RESTARTING if old else None,
     )
+
+
+def _waits(stable: RevisionState, observed: ObservedRevision | None) -> bool:
+    """Return whether the gateway holds the requests of a revision that sleeps or wakes."""
+    return stable.slept_at is not None and observed is not None and observed.weight_percent == 100
 
 
 def _stopping(seen: Observed) -> Standing:

@@ -9,7 +9,7 @@ place, from the number that it left.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from common.errors import Unavailable
@@ -22,6 +22,16 @@ from deployments.domain.autoscaling.replica_count import (
     memory_json,
     stored_memory,
     window_of,
+)
+from deployments.domain.autoscaling.scale_to_zero import (
+    Sleep,
+    asleep,
+    may_sleep,
+    quiet_of,
+    sleep_json,
+    stored_sleep,
+    watched,
+    woken,
 )
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_state.desired import Role
@@ -92,10 +102,11 @@ class Replicas(Participant[Load]):
             if replica.phase is ReplicaPhase.READY
         }
         measured = [sample for sample in found.samples or () if sample.source in serving]
+        _wake(change, found.seen)
         is_shared = surge.share_replicas(change, found.seen)
         for row in change.revisions:
             bounds = _bounds(change, row) if _is_chosen(change, row) and not is_shared else None
-            if bounds is not None:
+            if bounds is not None and row.replicas:
                 _set(change, row, _scaling(found.seen, row), measured, bounds, window=found.window)
             for kind in change.revision_state(row).companions:
                 _set_companions(change, row, kind, found.window)
@@ -103,6 +114,48 @@ class Replicas(Participant[Load]):
 
 ADOPTED_REPLICAS = AdoptedReplicas()
 REPLICAS = Replicas()
+
+
+def _wake(change: Change, seen: Observed) -> None:
+    """Record that a revision that sleeps wakes: a request woke it, or it is needed for more than requests."""
+    row = change.revision(Role.STABLE)
+    if row is None:
+        return
+    if row.replicas:
+        _note_start(change, row, seen)
+        return
+    sleep, observed = stored_sleep(row.load), seen.revision(row.name)
+    at = None if observed is None or observed.slept_at != sleep.slept_at else observed.woken_at
+    why = "a request woke it" if at is not None else ""
+    if change.rollout is not None:
+        why = "a rollout began"
+    if change.service.live_at is None:
+        why = "the service was resumed"
+    if why:
+        _put_sleep(row, woken(sleep, change.now, at))
+        _scale(change, row, Decision(1, why), is_least=False)
+
+
+def _note_start(change: Change, row: Revision, seen: Observed) -> None:
+    """Keep how long a replica takes to start, for the time in which it sleeps."""
+    observed, sleep = seen.revision(row.name), stored_sleep(row.load)
+    found = () if observed is None else (replica.start_s for replica in observed.replicas)
+    start_s = max((each for each in found if each is not None), default=None)
+    if start_s is not None and start_s != sleep.start_s and _scaling_of(change, row).may_sleep:
+        _put_sleep(row, replace(sleep, start_s=start_s))
+
+
+def _may_sleep(change: Change, row: Revision, decision: Decision) -> bool:
+    """Return whether a revision may have no replicas, however long it has been quiet."""
+    scaling = _scaling_of(change, row)
+    is_idle = decision.replicas == 1 and scaling.may_sleep
+    is_alone = row.role == Role.STABLE and change.rollout is None
+    return is_idle and is_alone and change.service.live_at is not None
+
+
+def _put_sleep(row: Revision, sleep: Sleep) -> None:
+    row.load = {**row.load, "sleep": sleep_json(sleep)}
+    Revision.objects.filter(pk=row.pk).update(load=row.load)
 
 
 def _samples(turn: Turn) -> Sequence[Sample] | None:
@@ -212,6 +265,14 @@ def _set(
         "memory": memory_json(decision.memory),
         "why": why,
     }
+    if its.may_sleep:
+        sleep = watched(stored_sleep(row.load), measured, row.name, change.now)
+        quiet = quiet_of(its.behavior)
+        if _may_sleep(change, row, decision) and may_sleep(sleep, quiet, change.now):
+            sleep = asleep(sleep, change.now)
+            decision = replace(decision, replicas=0, why=f"no request came for {quiet.total_seconds():g} s")
+            change.is_changed = True
+        row.load = {**row.load, "sleep": sleep_json(sleep)}
     # Like the time of the last tick, this alone is no change that concerns pages or other reconcilers.
     Revision.objects.filter(pk=row.pk).update(load=row.load)
     if decision.replicas != row.replicas:

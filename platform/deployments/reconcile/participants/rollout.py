@@ -92,7 +92,7 @@ def _canary(change: Change, row: Rollout, state: RolloutState, seen: Observed) -
     is_back = row.to_revision.created_at < row.started_at
     if is_back:
         # The way back does not wait for more replicas than must be: who goes it wants to be rid of what is live.
-        least, full = canary.scaling.min_replicas, 0
+        least, full = canary.scaling.least, 0
     return CanarySeen(
         replicas_wanted=least,
         replicas_ready=0 if observed is None else observed.ready_replicas,

@@ -285,7 +285,7 @@ def _replace(
         change.write(partial(old.save, update_fields=["role", "stopped_at"]))
         until = "before it served" if old.served_until is None else "before it served again"
         change.event(Kind.REVISION_STOPPED, f"{old.name} was replaced {until}{knowingly}", revision=old.name)
-    placement = placed(change.service, spec, version, spec.scaling.min_replicas, in_place=True)
+    placement = placed(change.service, spec, version, spec.scaling.least, in_place=True)
     egress = egress_after(spec, old, change.service.cluster)
     _create_revision(change, spec, version, Role.STABLE, after=served, actor=actor, placement=placement, egress=egress)
 
@@ -307,6 +307,7 @@ def _create_revision(
 ) -> Revision:
     service = change.service
     _refuse_without_image(service.cluster, spec)
+    _refuse_sleep(service.cluster, spec)
     check_pod(service.cluster, spec.pod)
     service.revision_seq += 1
     revision = Revision(
@@ -317,7 +318,7 @@ def _create_revision(
         artifact_digest=version.digest,
         artifact_uri=version.artifact_uri,
         **mapping.scaling_columns(spec.scaling),
-        replicas=spec.scaling.min_replicas,
+        replicas=spec.scaling.least,
         model_config=dict(spec.model_config),
         kept_batch_size=kept_from(after, spec, version),
         env=dict(spec.env),
@@ -359,6 +360,16 @@ def _refuse_without_image(cluster: Cluster, spec: ServiceSpec) -> None:
             f"{field}: the file of cluster {cluster.name} names no image with CUDA; apply it with gpuRuntimeImage, or "
             "leave the GPU out",
             field=field,
+        )
+
+
+def _refuse_sleep(cluster: Cluster, spec: ServiceSpec) -> None:
+    """Raise InvalidInput where a service is to sleep on a cluster whose gateway holds no requests."""
+    if spec.scaling.may_sleep and cluster.kind != LOCAL:
+        raise InvalidInput(
+            f"spec.predictor.minReplicas is 0, and no service of cluster {cluster.name} can scale to zero: only the "
+            "gateway of the local cluster holds requests; write 1 or more",
+            field="spec.predictor.minReplicas",
         )
 
 

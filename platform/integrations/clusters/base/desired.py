@@ -289,6 +289,8 @@ class DesiredRevision:
         pod: fields of its pods, as the service file sets them.
         pod_templates: the pinned pod templates of its Deployments, by name; empty while none are recorded, and on a
             cluster without pods. What they hold is what runs: no change of the desired state.
+        slept_at: Unix seconds when it last went to sleep; None where it never did. With 0 replicas it is asleep: the
+            gateway holds its requests, and the first of them wakes it. The driver starts one replica by itself then.
         has_served: it had ready replicas once, so that its present pod templates stay, recorded or not.
     """
 
@@ -325,6 +327,7 @@ class DesiredRevision:
     is_pool: bool = False
     pool_memory_bytes: int = 0
     pool: str = ""
+    slept_at: float | None = None
 
     @property
     def companions(self) -> Mapping[CompanionKind, DesiredCompanion]:

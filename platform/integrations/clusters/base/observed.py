@@ -30,6 +30,7 @@ class ObservedReplica:
         message: why it is not ready, or how its last process ended; one sentence.
         restart_number: its revision's when it started.
         failure: its last one, kept after it serves again; None where it never failed.
+        start_s: how long its running process took until it was ready; None while unknown.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ObservedReplica:
     message: str = ""
     restart_number: int = 0
     failure: Failure | None = None
+    start_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class ObservedRevision:
         pooled_as: `namespace.service@version`, as which its pool's replicas count its requests; `replicas` are those
             then. Empty where it has its own.
         is_pool: its replicas answer for the services in the pool that it is of.
+        slept_at: as of `DesiredRevision`, of its present replicas, or of its sleep.
+        woken_at: Unix seconds when a request woke it from that sleep; None while it is asleep, or was not.
     """
 
     name: str
@@ -102,6 +106,8 @@ class ObservedRevision:
     explainer: ObservedCompanion | None = None
     pooled_as: str = ""
     is_pool: bool = False
+    slept_at: float | None = None
+    woken_at: float | None = None
 
     @property
     def own_replicas(self) -> tuple[ObservedReplica, ...]:

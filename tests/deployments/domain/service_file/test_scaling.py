@@ -49,7 +49,8 @@ def test_a_predictor_is_read_and_written(predictor: dict[str, Any], scaling: Sca
 @pytest.mark.parametrize(
     ("predictor", "field", "sentence"),
     [
-        pytest.param({"minReplicas": 0}, "minReplicas", "is 0; expected a whole number from 1", id="to zero"),
+        pytest.param({"minReplicas": -1}, "minReplicas", "is -1; expected a whole number from 0", id="below zero"),
+        pytest.param({"minReplicas": 0, "maxReplicas": 0}, "maxReplicas", "is 0; expected", id="never any"),
         pytest.param({"minReplicas": 3, "maxReplicas": 2}, "maxReplicas", "less than minReplicas", id="max below min"),
         pytest.param(
             {"maxReplicas": 2, "scaleMetric": "cpu", "scaleTarget": 101},

@@ -109,7 +109,7 @@ def test_what_the_local_cluster_does_not_measure_is_refused_there(metric: str, t
             "V1 and V2 are served side by side, so leave it out",
             id="KServe's choice of a protocol",
         ),
-        pytest.param(_with("spec.predictor.minReplicas", 0), "spec.predictor.minReplicas", "from 1", id="to zero"),
+        pytest.param(_with("spec.predictor.minReplicas", -1), "spec.predictor.minReplicas", "from 0", id="below zero"),
         pytest.param(
             _with("spec.predictor.maxReplicas", 1), "spec.predictor.maxReplicas", "less than min", id="maxReplicas"
         ),
@@ -186,7 +186,7 @@ def test_a_file_put_at_another_address_is_refused(address: dict[str, str], field
 def test_all_faults_of_a_file_are_named_at_once() -> None:
     document = _with("metadata.name", "Digits")
     spec = document["spec"]
-    spec["predictor"] |= {"minReplicas": 0, "logger": {"url": "nowhere"}, "timeOut": 3}
+    spec["predictor"] |= {"minReplicas": -1, "logger": {"url": "nowhere"}, "timeOut": 3}
     model = spec["predictor"]["model"]
     model |= {"modelFormat": {"name": "caffe"}, "storageURI": model.pop("storageUri"), "config": {"name": "x"}}
     model["resources"] = {"requests": {"cpu": "much", "memory": "1Gi"}, "limits": {"nvidia.com/gpu": 2}}

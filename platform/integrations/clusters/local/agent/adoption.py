@@ -97,6 +97,12 @@ class Earlier:
         its = left.note.about if left is not None else {}
         return int(its["port"]) if its.get("host") == host and port in (0, its["port"]) else None
 
+    @property
+    def gateway_holds(self) -> bool:
+        """Return whether the earlier gateway holds requests for services that are asleep; an older release's fails."""
+        left = self.programs.get(gateway.NAME)
+        return left is None or bool(left.note.about.get(gateway.HOLDS))
+
     def gateway(self, holder: Holder, files: StateFiles) -> Process | None:
         """Take up the gateway."""
         left = self.programs.get(gateway.NAME)

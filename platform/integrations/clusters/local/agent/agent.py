@@ -113,7 +113,7 @@ class Agent:
         self._earlier = settings.earlier
         self._pooled = self._earlier.pooled(self._layout)
         self._earlier.clean(self._layout, self._pooled)
-        self._discovery = Discovery(discovery_socket(self._layout))
+        self._discovery = Discovery(discovery_socket(self._layout), self._wake)
         self._router = Router(self._discovery, patience_s=settings.timing.gateway_s)
         self._gateway = Gateway(
             self._layout,
@@ -215,7 +215,7 @@ class Agent:
             self._services.setdefault(key, self._service(key)).take_up((), was)
             since |= {(key[0], each.name): each.gateway_since for each in was.revisions if each.gateway_since}
         if (process := self._earlier.gateway(self._workshop.holder, self._files)) is not None:
-            self._gateway.adopt(process)
+            self._gateway.adopt(process, holds_requests=self._earlier.gateway_holds)
         looking = [replica.looked() for service in self._services.values() for replica in service.replicas()]
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*looking), self._timing.probe_timeout_s)
@@ -241,6 +241,8 @@ class Agent:
 
     def _scale(self, key: Key) -> None:
         """Bring a service to its desired state; where a file or folder cannot be made, a later round tries again."""
+        if not self._gateway.holds_requests:
+            self._services[key].stay_awake(time.time())
         try:
             self._services[key].scale()
         except OSError as error:
@@ -253,6 +255,13 @@ class Agent:
     def _touch(self, key: Key) -> None:
         self._touched.add(key)
         self._changed.set()
+
+    def _wake(self, cluster: str) -> None:
+        """Start the first replica of the revision of this cluster, for which requests wait."""
+        for key, service in self._services.items():
+            if cluster.startswith(f"{key[0]}/") and service.wake(cluster, time.time()):
+                log.info("a request wakes service %s", "/".join(key))
+                self._touch(key)
 
     def _taken(self) -> set[Key]:
         """Return the services of this round: the touched ones, periodically all."""

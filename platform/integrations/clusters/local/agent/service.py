@@ -18,12 +18,14 @@ from integrations.clusters.local.agent.pools.pooled_revision import PooledRevisi
 from integrations.clusters.local.agent.replicas.model_source import ModelSource
 from integrations.clusters.local.agent.replicas.replica import EarlierReplica, Replica
 from integrations.clusters.local.agent.replicas.workshop import Workshop
+from integrations.clusters.local.envoy.names import is_of
 from integrations.clusters.local.envoy.values import Backend, RevisionEndpoints, ServiceRoute
 from integrations.clusters.local.model_repository import Repository
 from integrations.clusters.local.payloads import RevisionTap
 from integrations.clusters.weight_distribution import Claim, explanation, is_first_start, shares
 
 _READY = ReplicaPhase.READY
+_LONGEST_REASON = 500
 
 
 class RunningRevision:
@@ -41,6 +43,8 @@ class RunningRevision:
         self.replicas: list[Replica] = []
         self.was_ready = False
         self.mirrored = False
+        self.slept_at = revision.slept_at or 0.0
+        self._is_known = not self.slept_at
         self._workshop = workshop
         self._namespace = namespace
         self._pools = pools
@@ -67,6 +71,23 @@ class RunningRevision:
     @property
     def ready(self) -> int:
         return sum(replica.ready for replica in self.replicas)
+
+    @property
+    def is_waking(self) -> bool:
+        """Return whether it has yet to be ready for the first time since it slept.
+
+        For so long its clusters are kept from the gateway, where requests wait for them.
+        """
+        if not self._is_known:
+            self._is_known = self.ready > 0 or all(each.leaving for each in self.replicas)
+        return not self._is_known
+
+    @property
+    def why_failed(self) -> str:
+        """Return why a replica failed, one sentence; empty where one is ready or none did."""
+        if self.ready:
+            return ""
+        return next((found.failure.message for found in self.observed() if found.failure is not None), "")
 
     def scale(self, wanted: int, *, held: bool = False) -> None:
         """Start missing replicas and retire surplus ones, first those not ready, then the highest numbers.
@@ -136,7 +157,9 @@ class RunningRevision:
             for replica in self.replicas
             if replica.endpoint is not None
         )
-        return RevisionEndpoints(self._namespace, self.revision.name, found, mirrored=self.mirrored)
+        return RevisionEndpoints(
+            self._namespace, self.revision.name, found, mirrored=self.mirrored, slept_at=self.slept_at
+        )
 
 
 class Service:
@@ -152,9 +175,11 @@ class Service:
         self._pools = pools
         self._running: dict[str, RunningRevision | PooledRevision] = {}
         self._routed: dict[str, int] = {}
+        self._is_refusing = False
         self._removals: set[asyncio.Task[None]] = set()
         self._in: set[str] = set()  # pools
         self._loaded: set[str] = set()  # by pools, when an earlier agent looked
+        self._woken: dict[str, tuple[float, float]] = {}  # by revision, since when it slept, and when it was woken
 
     @property
     def gone(self) -> bool:
@@ -177,6 +202,43 @@ class Service:
         if was is not None:
             self._loaded = {each.name for each in was.revisions if each.weight_percent}
             self._routed = {each.name: each.weight_percent for each in was.revisions if each.weight_percent}
+            self._woken = {
+                each.name: (each.slept_at, each.woken_at) for each in was.revisions if each.slept_at and each.woken_at
+            }
+
+    def wake(self, cluster: str, now: float) -> bool:
+        """Wake the revision that has slept and for whose cluster requests wait; return whether one has."""
+        for revision in () if self.deleted else self.desired.revisions:
+            slept_at = revision.slept_at or 0.0
+            is_asleep = slept_at and not revision.replicas and self._slept_from(revision.name) != slept_at
+            if is_asleep and is_of(cluster, self.namespace, revision.name, slept_at):
+                self._woken[revision.name] = slept_at, now
+                return True
+        return False
+
+    def stay_awake(self, now: float) -> None:
+        """Wake whatever is asleep, since the gateway of an older release holds no requests."""
+        for revision in self.desired.revisions:
+            if revision.slept_at and not revision.replicas and self._slept_from(revision.name) != revision.slept_at:
+                self._woken[revision.name] = revision.slept_at, now
+
+    def _slept_from(self, revision: str) -> float:
+        """Return since when the revision slept when it was woken last; 0 where it never was."""
+        return self._woken.get(revision, (0.0, 0.0))[0]
+
+    def _replicas(self, revision: DesiredRevision) -> int:
+        """Return how many replicas are desired, of one that was woken at least one."""
+        is_woken = bool(revision.slept_at) and self._slept_from(revision.name) == revision.slept_at
+        return max(revision.replicas, int(is_woken))
+
+    def _waits(self, revision: DesiredRevision) -> bool:
+        """Return whether its requests wait in the gateway for a replica."""
+        if not revision.slept_at or not revision.weight_percent or revision.pool:
+            return False
+        running = self._running.get(revision.name)
+        if isinstance(running, RunningRevision) and running.slept_at == revision.slept_at:
+            return running.is_waking and not running.why_failed
+        return True
 
     def scale(self) -> None:
         """Bring each revision to its desired number of replicas, once a desired state could be read."""
@@ -184,13 +246,14 @@ class Service:
             return
         wanted = {} if self.deleted else {revision.name: revision for revision in self.desired.revisions}
         for name, revision in wanted.items():
-            if name not in self._running and revision.replicas and not self._removals:
+            if name not in self._running and self._replicas(revision) and not self._removals:
                 self._running[name] = self._begun(revision)
         held = self._held()
         for name, running in list(self._running.items()):
             running.mirrored |= name in wanted and wanted[name].mirror_percent > 0
             same = name in wanted and _what_never_changes(wanted[name]) == _what_never_changes(running.revision)
-            replicas = wanted[name].replicas if same else 0
+            same = same and running.slept_at == (wanted[name].slept_at or 0.0)
+            replicas = self._replicas(wanted[name]) if same else 0
             if same:
                 running.revision = wanted[name]
             if isinstance(running, RunningRevision):
@@ -227,16 +290,19 @@ class Service:
         self._in = {pool for pool, its in found.items() if its}
 
     def endpoints(self) -> Iterator[RevisionEndpoints]:
-        """Yield every running revision's addresses."""
+        """Yield the addresses of every running revision that the gateway is to know."""
         for running in self._running.values():
-            yield running.endpoints()
+            if not running.is_waking:
+                yield running.endpoints()
+            elif running.why_failed and self._is_refusing:  # lets the requests go that wait for its cluster
+                yield replace(running.endpoints(), why_failed=self._unserved())
 
     def route(self) -> ServiceRoute:
         """Return the service's desired route."""
         held = self._held()
         self._routed = held or shares(self._claims())
         wanted = {revision.name: revision for revision in self.desired.revisions}
-        backends = tuple(
+        backends = [
             Backend(
                 name,
                 running.revision.model_version,
@@ -245,14 +311,25 @@ class Service:
                 match=wanted[name].match if name in wanted else (),
                 replicas=running.ready,
                 pooled=isinstance(running, PooledRevision),
+                slept_at=running.slept_at,
             )
             for name, running in sorted(self._running.items())
             if running.ready and not running.revision.is_pool
-        )
+        ]
+        if not any(self._routed.values()):
+            backends += [
+                Backend(each.name, each.model_version, 100, replicas=0, slept_at=each.slept_at or 0.0, asleep=True)
+                for each in self.desired.revisions
+                if self._waits(each)
+            ][:1]
+        is_refusing = not backends
+        if is_refusing and not self._is_refusing:
+            self._workshop.changed()
+        self._is_refusing = is_refusing
         return ServiceRoute(
             self.namespace,
             self.name,
-            backends,
+            tuple(backends),
             self._unserved(),
             preview=self.desired.preview,
             affinity=self.desired.affinity,
@@ -268,7 +345,10 @@ class Service:
         key = f"{self.namespace}/{self.name}"
         if any(revision.is_pool for revision in self.desired.revisions):
             return f"{key} is a model pool: call one of its services"
-        if self.desired.revisions and not any(revision.replicas for revision in self.desired.revisions):
+        why = next((each.why_failed for each in self._running.values() if each.slept_at and each.why_failed), "")
+        if why:
+            return f"service {key} was asleep and has no replica that serves: {why}"[:_LONGEST_REASON]
+        if self.desired.revisions and not any(map(self._replicas, self.desired.revisions)):
             return f"service {key} is stopped: it serves again once it is resumed"
         return f"service {key} is starting: no replica takes requests yet; try again soon"
 
@@ -287,6 +367,8 @@ class Service:
         routed = {backend.revision: backend for backend in confirmed.backends} if confirmed else {}
         names = [revision.name for revision in self.desired.revisions]
         names += [name for name in self._running if name not in names]
+        slept = {each.name: each.slept_at for each in self.desired.revisions if each.slept_at}
+        slept |= {name: running.slept_at for name, running in self._running.items() if running.slept_at}
         revisions = []
         of_pool = shares(self._claims())
         for name in names:
@@ -307,6 +389,8 @@ class Service:
                     match=routed[name].match if name in routed else (),
                     pooled_as=running.key if isinstance(running, PooledRevision) else "",
                     is_pool=is_pool,
+                    slept_at=slept.get(name),
+                    woken_at=self._woken[name][1] if self._slept_from(name) == slept.get(name) else None,
                 )
             )
         return Observed(
@@ -315,9 +399,14 @@ class Service:
             generation=self.desired.generation,
             revisions=tuple(revisions),
             gateway_stats_url=stats_url,
-            message=self.complaint or explanation(self._claims(), served=any(self._routed.values())),
+            message=self.complaint or self._explanation(),
             preview=confirmed.preview if confirmed is not None and confirmed.preview in routed else "",
         )
+
+    def _explanation(self) -> str:
+        if any(map(self._waits, self.desired.revisions)) and not any(self._routed.values()):
+            return ""
+        return explanation(self._claims(), served=any(self._routed.values()))
 
     def _claims(self) -> list[Claim]:
         return [self._claim(each.name, each.weight_percent) for each in self.desired.revisions]
@@ -346,5 +435,13 @@ def _may_explain(revision: DesiredRevision) -> bool:
 
 def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
     return replace(
-        revision, replicas=0, weight_percent=0, mirror_percent=0, match=(), restart_number=0, tap=None, is_code=False
+        revision,
+        replicas=0,
+        weight_percent=0,
+        mirror_percent=0,
+        match=(),
+        restart_number=0,
+        tap=None,
+        is_code=False,
+        slept_at=None,
     )

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from integrations.clusters.local.envoy.wake import HELD_S
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -25,6 +27,7 @@ class Timing:
         rows_s: between two looks at the gateway's access log, while there is a limit of rows a minute.
         certificates_s: between two looks at the files of the gateway's certificate.
         gateway_s: how long Envoy may take to acknowledge a change.
+        held_s: how long requests wait in the gateway for a service that is asleep.
         gateway_silent_s: after which an Envoy that answers nothing is killed. Long: all services lose their requests
             with it, and one that is merely slow loses none.
     """
@@ -48,6 +51,7 @@ class Timing:
     rows_s: float = 0.5
     certificates_s: float = 1.0
     gateway_s: float = 5.0
+    held_s: float = HELD_S
     gateway_silent_s: float = 30.0
 
     def backoff_s(self, failures: int) -> float:

@@ -128,7 +128,12 @@ def refusals() -> Iterator[tuple[Json, int, str]]:
 
 def refused_for(part: str) -> Json:
     """Return the filter of Envoy's own answers whose cause, by Envoy's name of it, has this part."""
-    found = {"@type": _CEL, "expression": f"response.code_details.contains('{part}')"}
+    return by_expression(f"response.code_details.contains('{part}')")
+
+
+def by_expression(expression: str) -> Json:
+    """Return the filter of Envoy's own answers for which a CEL expression holds."""
+    found = {"@type": _CEL, "expression": expression}
     return {"extension_filter": {"name": "envoy.access_loggers.extension_filters.cel", "typed_config": found}}
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from integrations.clusters.local.envoy import mirror
 from integrations.clusters.local.envoy.listener import listener, own_listener
 from integrations.clusters.local.envoy.overload import MAX_HEAP_BYTES, overload_manager
+from integrations.clusters.local.envoy.wake import HELD_S
 
 AGENT = "agent"
 _GRPC = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
@@ -34,6 +35,7 @@ def bootstrap(
     transport: dict[str, Any] | None = None,
     own_socket: str = "",
     access_log: str = "",
+    held_s: float = HELD_S,
 ) -> dict[str, Any]:
     """Return the bootstrap for a gateway on `host`:`port`.
 
@@ -47,6 +49,7 @@ def bootstrap(
         own_socket: path of a Unix socket where the control plane of this machine calls services without TLS; empty for
             none.
         access_log: path of the file with a line for each request; empty for none.
+        held_s: how long requests wait for a service that is asleep.
     """
     return {
         "node": {"id": "gateway", "cluster": "fairlead"},
@@ -59,8 +62,8 @@ def bootstrap(
         },
         "static_resources": {
             "listeners": [
-                listener(host=host, port=port, transport=transport, log=access_log),
-                *([own_listener(own_socket, log=access_log)] if own_socket else []),
+                listener(host=host, port=port, transport=transport, log=access_log, held_s=held_s),
+                *([own_listener(own_socket, log=access_log, held_s=held_s)] if own_socket else []),
                 mirror.listener(),
             ],
             "clusters": [_agent(agent_socket), mirror.cluster()],

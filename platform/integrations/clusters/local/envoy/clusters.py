@@ -6,6 +6,7 @@ connections. Only the endpoints change, separate for each cluster, and the weigh
 
 from typing import Any
 
+from integrations.clusters.local.envoy import wake
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.values import Endpoint, Place, RevisionEndpoints
 
@@ -22,21 +23,22 @@ CONNECTION_BUFFER_BYTES = 256 * 1024
 UPSTREAM_IDLE_TIMEOUT_S = 60
 
 
-def cluster(namespace: str, revision: str, use: ClusterUse, *, pooled: bool = False) -> dict[str, Any]:
-    """Return one of a revision's clusters, whose endpoints Envoy requests next; see `RevisionEndpoints`."""
+def cluster(revision: RevisionEndpoints, use: ClusterUse) -> dict[str, Any]:
+    """Return one of a revision's clusters, whose endpoints Envoy requests next."""
     protocol: dict[str, Any] = {"http_protocol_options": {}}
     if use.is_grpc:
         protocol = {"http2_protocol_options": {"initial_stream_window_size": STREAM_WINDOW_BYTES}}
     return {
         "@type": _CLUSTER,
-        "name": cluster_name(namespace, revision, use),
+        **(wake.of_cluster(revision.why_failed) if revision.why_failed else {}),
+        "name": cluster_name(revision.namespace, revision.revision, use, revision.slept_at),
         "type": "EDS",
         "eds_cluster_config": {
             "eds_config": {"resource_api_version": "V3", "ads": {}, "initial_fetch_timeout": "5s"},
         },
         "connect_timeout": "1s",
         "per_connection_buffer_limit_bytes": CONNECTION_BUFFER_BYTES,
-        "lb_policy": "MAGLEV" if pooled else "LEAST_REQUEST",
+        "lb_policy": "MAGLEV" if revision.pooled else "LEAST_REQUEST",
         # Envoy would send to unhealthy endpoints when most are; here unhealthy means draining.
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
         "circuit_breakers": {"thresholds": [_limits(MIRROR_LIMIT if use.is_mirror else _NO_LIMIT)]},
@@ -54,7 +56,7 @@ def endpoints(revision: RevisionEndpoints, use: ClusterUse) -> dict[str, Any]:
     """Return the endpoints of one of a revision's clusters."""
     return {
         "@type": _ASSIGNMENT,
-        "cluster_name": cluster_name(revision.namespace, revision.revision, use),
+        "cluster_name": cluster_name(revision.namespace, revision.revision, use, revision.slept_at),
         "endpoints": [{"lb_endpoints": [_endpoint(endpoint, use) for endpoint in revision.endpoints]}],
     }
 

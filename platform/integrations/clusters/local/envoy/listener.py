@@ -3,9 +3,10 @@
 It is in the bootstrap and never changes, so that a taken port ends Envoy at its start with a reason.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
-from integrations.clusters.local.envoy import access, cors, limits
+from integrations.clusters.local.envoy import access, cors, limits, wake
 from integrations.clusters.local.envoy.access_log import access_log
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.scopes import (
@@ -40,23 +41,27 @@ _NOT_FOUND, _RESOURCE_EXHAUSTED = 5, 8  # gRPC's
 _PATH = "the path is /serving/<namespace>/<service>/v2/..."
 
 
-def listener(*, host: str, port: int, transport: Json | None = None, log: str = "") -> Json:
+def listener(
+    *, host: str, port: int, transport: Json | None = None, log: str = "", held_s: float = wake.HELD_S
+) -> Json:
     """Return the listener on `host`:`port` that routes by the scopes which the agent sends.
 
     Args:
         transport: its TLS; None for plain HTTP.
         log: path of its access log; empty for none.
+        held_s: how long requests wait for a service that is asleep.
     """
-    return _listener("gateway", {"socket_address": {"address": host, "port_value": port}}, transport or {}, log)
+    address = {"socket_address": {"address": host, "port_value": port}}
+    return _listener("gateway", address, transport or {}, log, held_s)
 
 
-def own_listener(socket: str, *, log: str = "") -> Json:
+def own_listener(socket: str, *, log: str = "", held_s: float = wake.HELD_S) -> Json:
     """Return the same on a Unix socket without TLS, for the control plane of this machine."""
-    return _listener("gateway-own", {"pipe": {"path": socket, "mode": 0o600}}, {}, log)
+    return _listener("gateway-own", {"pipe": {"path": socket, "mode": 0o600}}, {}, log, held_s)
 
 
-def _listener(name: str, address: Json, transport: Json, log: str) -> Json:
-    manager = {**_manager(), **({"access_log": access_log(log)} if log else {})}
+def _listener(name: str, address: Json, transport: Json, log: str, held_s: float) -> Json:
+    manager = {**_manager(held_s), **({"access_log": access_log(log)} if log else {})}
     return {
         "name": name,
         "address": address,
@@ -73,7 +78,7 @@ def _listener(name: str, address: Json, transport: Json, log: str) -> Json:
     }
 
 
-def _manager() -> Json:
+def _manager(held_s: float) -> Json:
     return {
         "@type": MANAGER,
         "stat_prefix": STAT_PREFIX,
@@ -90,6 +95,7 @@ def _manager() -> Json:
             cors.cors_filter(),
             *access.filters(),
             *limits.filters(),
+            *wake.filters(held_s),
             *http_filters(),
         ],
         "server_name": "fairlead",
@@ -113,25 +119,29 @@ def _manager() -> Json:
             "initial_stream_window_size": STREAM_WINDOW_BYTES,
             "initial_connection_window_size": CONNECTION_WINDOW_BYTES,
         },
-        "local_reply_config": _local_replies(),
+        "local_reply_config": _local_replies(held_s),
     }
 
 
-def _local_replies() -> Json:
+def _local_replies(held_s: float) -> Json:
     """Return the format of Envoy's own answers: V2's error object, for gRPC the plain sentence."""
     refusals, for_a_time = [*access.refusals(), *limits.refusals()], list(limits.refusals_for_a_time())
+    asleep = (wake.too_many(), wake.too_long(held_s))
     return {
         "mappers": [
             _unknown(f"no service of the name in {SERVICE_METADATA}", _GRPC, _NAMED),
             _unknown(f"no service is named; name it {_NAMED_SO}", _GRPC),
             _unknown(f"no service of that name; {_PATH}", _NAMED),
             _unknown(f"no service is named; {_PATH}"),
+            *(_waited(*cause, *headers) for cause in asleep for headers in ([_GRPC], [])),
+            *_failed(),
             *(_refused_for_a_time(*refusal, _GRPC) for refusal in for_a_time),
             *(_refused_for_a_time(*refusal) for refusal in for_a_time),
             *(_refused(*refusal, _GRPC) for refusal in refusals),
             *(_refused(*refusal) for refusal in refusals),
             {"filter": {"header_filter": {"header": _GRPC}}, "body_format_override": _SENTENCE},
             _short_of_memory(),
+            _healthy(),
         ],
         "body_format": {
             "json_format": {"error": "%LOCAL_REPLY_BODY%"},
@@ -160,6 +170,26 @@ def _refused_for_a_time(cause: Json, status: int, sentence: str, until: Json, *h
     return {**_refused(cause, status, sentence, *headers), "headers_to_add": added}
 
 
+def _waited(cause: Json, status: int, sentence: str, *headers: Json) -> Json:
+    """Return the answer to requests of a service that is asleep and stays so, with `Retry-After`."""
+    found = {"and_filter": {"filters": [cause, wake.is_busy()]}}
+    return {**_refused(found, status, sentence, *headers), "headers_to_add": [wake.retry_after()]}
+
+
+def _failed() -> Iterator[Json]:
+    """Yield the answers to requests that waited for a replica which could not be started."""
+    cause, sentence = wake.failed()
+    for headers in ([_GRPC], []):
+        found = [cause, {"response_flag_filter": {"flags": ["UH"]}}]
+        found += [{"header_filter": {"header": header}} for header in headers]
+        body = {"text_format_source": {"inline_string": sentence}} if headers else {"json_format": {"error": sentence}}
+        yield {
+            "filter": {"and_filter": {"filters": found}},
+            "headers_to_add": [wake.retry_after()],
+            "body_format_override": body,
+        }
+
+
 def _short_of_memory() -> Json:
     """Return the answer to requests under way that send more data than memory is left for.
 
@@ -170,6 +200,18 @@ def _short_of_memory() -> Json:
         "filter": {"status_code_filter": {"comparison": is_500}},
         "status_code": 503,
         "body": {"inline_string": "the gateway is short of memory; try again soon"},
+    }
+
+
+def _healthy() -> Json:
+    """Return the answer to probes of a service that is asleep (routes.py), which is JSON already."""
+    is_200 = {"op": "EQ", "value": {"default_value": 200, "runtime_key": "fairlead.healthy"}}
+    is_get = {"header": {"name": ":method", "string_match": {"exact": "GET"}}}
+    return {
+        "filter": {
+            "and_filter": {"filters": [{"status_code_filter": {"comparison": is_200}}, {"header_filter": is_get}]}
+        },
+        "body_format_override": {**_SENTENCE, "content_type": "application/json"},
     }
 
 

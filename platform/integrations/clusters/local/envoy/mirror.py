@@ -24,9 +24,9 @@ _NO_LIMIT = 1_000_000
 Json = dict[str, Any]
 
 
-def mirror_policy(namespace: str, revision: str, use: ClusterUse, percent: int) -> Json:
+def mirror_policy(namespace: str, revision: str, use: ClusterUse, percent: int, slept_at: float = 0.0) -> Json:
     """Return the part of a route that sends a copy of `percent` of its requests to one of a revision's clusters."""
-    header = {"key": SHADOW_HEADER, "value": cluster_name(namespace, revision, use)}
+    header = {"key": SHADOW_HEADER, "value": cluster_name(namespace, revision, use, slept_at)}
     return {
         "cluster": SHADOWS,
         "runtime_fraction": {"default_value": {"numerator": percent, "denominator": "HUNDRED"}},

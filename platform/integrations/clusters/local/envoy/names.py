@@ -28,6 +28,20 @@ class ClusterUse(StrEnum):
         return self in (ClusterUse.GRPC, ClusterUse.MIRROR_GRPC)
 
 
-def cluster_name(namespace: str, revision: str, use: ClusterUse) -> str:
-    """Return the name; it has no dots or colons, which Envoy's statistics would split or rewrite."""
-    return f"{namespace}/{revision}/{use.value}"
+def cluster_name(namespace: str, revision: str, use: ClusterUse, slept_at: float = 0.0) -> str:
+    """Return the name; it has no dots or colons, which Envoy's statistics would split or rewrite.
+
+    Args:
+        slept_at: as of `DesiredRevision`; 0 where it never was asleep. After each sleep the names are others: Envoy
+            does not request a cluster again that it has seen removed.
+    """
+    return f"{namespace}/{revision}/{use.value}{_slept(slept_at)}"
+
+
+def is_of(name: str, namespace: str, revision: str, slept_at: float) -> bool:
+    """Return whether it is the name of a cluster of the revision after this sleep."""
+    return any(name == cluster_name(namespace, revision, use, slept_at) for use in ClusterUse)
+
+
+def _slept(slept_at: float) -> str:
+    return f"~{round(slept_at * 1000)}" if slept_at else ""

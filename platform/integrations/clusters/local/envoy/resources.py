@@ -6,7 +6,7 @@ and a request finds them in constant time with any number of services.
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -65,16 +65,18 @@ class Renderer:
     def clusters(self, revisions: Iterable[RevisionEndpoints]) -> Resources:
         """Return every cluster of `revisions`."""
         named = {
-            cluster_name(each.namespace, each.revision, use): (each.namespace, each.revision, use, each.pooled)
-            for each in revisions
+            cluster_name(each.namespace, each.revision, use, each.slept_at): (each, use)
+            for each in (replace(each, endpoints=()) for each in revisions)
             for use in each.uses
         }
-        return self._rendered(Kind.CLUSTERS, named, lambda subject: cluster(*subject[:3], pooled=subject[3]))
+        return self._rendered(Kind.CLUSTERS, named, lambda subject: cluster(*subject))
 
     def endpoints(self, revisions: Iterable[RevisionEndpoints]) -> Resources:
         """Return the endpoints of every cluster of `revisions`."""
         named = {
-            cluster_name(each.namespace, each.revision, use): (each, use) for each in revisions for use in each.uses
+            cluster_name(each.namespace, each.revision, use, each.slept_at): (each, use)
+            for each in revisions
+            for use in each.uses
         }
         return self._rendered(Kind.ENDPOINTS, named, lambda subject: endpoints(*subject))
 

@@ -8,11 +8,12 @@ listener puts into JSON. A preview is one more service, `digits-preview`, whose 
 let through where something explains; they are no infer calls, so that shadows get no copies and no gate counts them.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from integrations.clusters.local.envoy import access, cors, limits, pools
+from integrations.clusters.local.envoy import access, cors, limits, pools, wake
 from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
@@ -41,7 +42,16 @@ RETRY = {
 }
 _ALLOWED = "the gateway lets through infer calls and what only reads: health, metadata, configuration and statistics"
 
+_ASLEEP_META = (
+    r"/inference\.GRPCInferenceService/(Server(Live|Ready)|Model(Ready|Statistics))",
+    r"/grpc\.health\.v1\.Health/(Check|Watch)",
+)
 Json = dict[str, Any]
+_READING: Json = {"safe_regex": {"regex": "GET|HEAD"}}
+_JSON: Json = {
+    "header": {"key": "content-type", "value": "application/json"},
+    "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+}
 
 
 def routes(service: ServiceRoute) -> Json:
@@ -103,6 +113,7 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
             yield _http(service, Way((), backends), prefix, path, infer)
             yield _posted_only(prefix + path)
     facts = (f"{model}/config", f"{model}/stats", "/v2/models/stats")
+    yield from _probes(service, prefix, model, v1)
     for path in (model, f"{model}/ready", "/v2/health/live", "/v2/health/ready", "/v2", v1, *facts):
         for way in ways(service):
             yield _http(service, way, prefix, path, meta)
@@ -123,6 +134,31 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
     )
 
 
+def _probes(service: ServiceRoute, prefix: str, model: str, v1: str) -> Iterator[Json]:
+    """Yield, for a service that is asleep, the answers to what asks for its health: it takes requests, and sleeps on.
+
+    Else the probes of a load balancer would keep it awake for ever. Statistics wake nothing either.
+    """
+    if not service.is_asleep:
+        return
+    name = service.model or service.service
+    answers = {
+        "/v2/health/live": {"live": True},
+        "/v2/health/ready": {"ready": True},
+        f"{model}/ready": {"name": name, "ready": True},
+        v1: {"name": name, "ready": True},
+    }
+    for path, said in answers.items():
+        body = {"inline_string": json.dumps(said)}
+        yield {
+            "match": {"path": prefix + path, "headers": [{"name": ":method", "string_match": _READING}]},
+            "direct_response": {"status": 200, "body": body},
+            "response_headers_to_add": [_JSON],
+        }
+    for path in (f"{model}/stats", "/v2/models/stats"):
+        yield _refusal({"path": prefix + path}, 503, f"service {service.key} is asleep: it has no statistics now")
+
+
 def _infer_paths(v2: str, v1: str) -> list[str]:
     return [*(f"{v2}/{call}" for call in _INFER_CALLS), f"{v1}:predict"]
 
@@ -138,6 +174,9 @@ def _grpc_routes(service: ServiceRoute) -> Iterator[Json]:
         {"path": _GRPC_STREAM},
         *({"safe_regex": {"regex": regex}} for regex in _GRPC_META),
     ]
+    for regex in _ASLEEP_META if service.is_asleep else ():
+        asleep = f"service {service.key} is asleep: the next infer call wakes it"
+        yield _refusal({"safe_regex": {"regex": regex}, "grpc": {}}, 503, asleep)
     for match in calls:
         mirror = ClusterUse.MIRROR_GRPC if match.get("path") == _GRPC_INFER else None
         for way in ways(service):
@@ -159,7 +198,7 @@ def _http(
     method: Json | None = None,
 ) -> Json:
     if method is None:
-        method = {"exact": "POST"} if use is ClusterUse.INFER else {"safe_regex": {"regex": "GET|HEAD"}}
+        method = {"exact": "POST"} if use is ClusterUse.INFER else _READING
     headers = [{"name": ":method", "string_match": method}, *way.headers]
     match = {"path": prefix + path, "headers": headers}
     return {"match": match, **_action(service, way, use, below=prefix, rewrite=path if prefix else "", mirror=mirror)}
@@ -195,8 +234,11 @@ def _action(
         route["prefix_rewrite"] = rewrite
     if mirror is not None and (copies := [backend for backend in way.backends if backend.mirror_percent]):
         route["request_mirror_policies"] = [
-            mirror_policy(service.namespace, backend.revision, mirror, backend.mirror_percent) for backend in copies
+            mirror_policy(service.namespace, backend.revision, mirror, backend.mirror_percent, backend.slept_at)
+            for backend in copies
         ]
+    if service.is_asleep:
+        return {"route": route, **wake.of_route(service.key)}
     if way.affinity is not None and way.gives_cookie:
         return {"route": route, "response_headers_to_add": [set_cookie(way.affinity, path=below or "/")]}
     return {"route": route}
@@ -212,7 +254,7 @@ def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
     added += pools.names(service, backend) if backend.pooled else []
     is_mixed = not backend.pooled and any(each.pooled for each in service.backends)
     return {
-        "name": cluster_name(service.namespace, backend.revision, use),
+        "name": cluster_name(service.namespace, backend.revision, use, backend.slept_at),
         "weight": backend.share_percent,
         "response_headers_to_add": [
             {

@@ -31,6 +31,8 @@ class RevisionEndpoints:
     Attributes:
         mirrored: it gets, or once got, copies of requests, and has the clusters for them.
         pooled: its endpoints are a pool's replicas, of which requests of one service go to the same.
+        slept_at: as of `DesiredRevision`, when its first replica started; 0 where it never was asleep.
+        why_failed: the error message for requests that waited for it, where its first replica after a sleep failed.
     """
 
     namespace: str
@@ -38,6 +40,8 @@ class RevisionEndpoints:
     endpoints: tuple[Endpoint, ...] = ()
     mirrored: bool = False
     pooled: bool = False
+    slept_at: float = 0.0
+    why_failed: str = ""
 
     @property
     def uses(self) -> tuple[ClusterUse, ...]:
@@ -72,6 +76,8 @@ class Backend:
         match: requests that name no version and match all of these are its own; empty gives it its share only.
         replicas: how many take requests.
         pooled: they are a pool's.
+        slept_at: as of `RevisionEndpoints`.
+        asleep: it has none, and its clusters are unknown to Envoy: requests wait there until one is ready.
     """
 
     revision: str
@@ -81,6 +87,8 @@ class Backend:
     match: tuple[HeaderMatch, ...] = ()
     replicas: int = 1
     pooled: bool = False
+    slept_at: float = 0.0
+    asleep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +124,11 @@ class ServiceRoute:
     def key(self) -> str:
         """Return the service's name in a path or in metadata."""
         return f"{self.namespace}/{self.service}"
+
+    @property
+    def is_asleep(self) -> bool:
+        """Return whether requests wait until a replica is ready."""
+        return any(backend.asleep for backend in self.backends)
 
     @property
     def called(self) -> str:

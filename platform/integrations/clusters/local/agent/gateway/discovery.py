@@ -11,7 +11,7 @@ what it has.
 import asyncio
 import itertools
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,12 +80,13 @@ class _Stream:
         due: the kinds that may have changes to send.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, requested: Callable[[str], None]) -> None:
         self.known: dict[Kind, _Known] = {}
         self.due: set[Kind] = set()
         self.changed = asyncio.Event()
         self._unanswered: dict[str, _Sent] = {}
         self._nonces = itertools.count(1)
+        self._requested = requested
 
     def take(self, request: Any) -> None:
         """Process a request of Envoy: its subscriptions, acknowledgements and refusals."""
@@ -99,6 +100,9 @@ class _Stream:
                 self.due.add(kind)
             if request.resource_names_subscribe:
                 self.due.add(kind)
+            if kind is Kind.CLUSTERS:  # it has all, and requests by name those for which requests wait
+                for name in request.resource_names_subscribe:
+                    self._requested(name)
             if known.asked is not None:
                 known.asked |= set(request.resource_names_subscribe)
                 known.asked -= set(request.resource_names_unsubscribe)
@@ -172,10 +176,15 @@ class _Stream:
 
 
 class Discovery:
-    """The service on a socket; use it from one event loop."""
+    """The service on a socket; use it from one event loop.
 
-    def __init__(self, socket: Path) -> None:
+    Args:
+        requested: called with the name of each cluster that Envoy requests, since requests wait for it.
+    """
+
+    def __init__(self, socket: Path, requested: Callable[[str], None] = lambda _: None) -> None:
         self.socket = socket
+        self._requested = requested
         self._resources: dict[Kind, Resources] = {}
         self._stream: _Stream | None = None
         self._heard = asyncio.Event()
@@ -229,7 +238,7 @@ class Discovery:
         return stream is not None and all(stream.has_taken_up(kind, self._resources[kind]) for kind in kinds)
 
     async def _answers(self, requests: AsyncIterator[Any], _context: Any) -> AsyncIterator[Any]:
-        stream = self._stream = _Stream()
+        stream = self._stream = _Stream(self._requested)
         reading = asyncio.create_task(self._read(requests, stream))
         try:
             while not reading.done():

@@ -33,6 +33,8 @@ from integrations.clusters.local.tls import GatewayTls
 log = logging.getLogger(__name__)
 
 NAME = "gateway"
+HOLDS = "holds_requests"
+"""In the note of an Envoy whose filters hold requests for services that are asleep."""
 _POLL_S = 0.01
 _ROTATE_S = 5.0
 _SERVED_S = 5.0
@@ -93,6 +95,7 @@ class Gateway:
         self._message = "it is being started"
         self._ready_at = math.inf
         self.admin: Admin | None = None
+        self.holds_requests = True
 
     @property
     def started_at(self) -> float | None:
@@ -103,8 +106,9 @@ class Gateway:
         """Return its state for the status."""
         return Component(NAME, ready=self.admin is not None, restarts=self._restarts, message=self._message)
 
-    def adopt(self, process: Process) -> None:
+    def adopt(self, process: Process, *, holds_requests: bool) -> None:
         """Go on with the Envoy of an earlier agent, running or ended."""
+        self.holds_requests = holds_requests
         self._process = self._adopted = process
         self._restarts = process.restarts
         if process.running:
@@ -164,6 +168,7 @@ class Gateway:
             transport=over_tls(client_certificates=tls.client_authorities is not None) if tls else None,
             own_socket=str(own) if tls else "",
             access_log=str(self._log.current),
+            held_s=self._timing.held_s,
         )
         for left in (self._page.socket, own):
             left.unlink(missing_ok=True)
@@ -174,7 +179,7 @@ class Gateway:
             self._process = Process(self._holder, self._program(), self._files, restarts=restarts, message=before)
         except OSError as error:
             return f"cannot be started: {error}"
-        self._restarts = restarts
+        self._restarts, self.holds_requests = restarts, True
         return await self._process.watched(self._watch(before))
 
     async def _watch(self, before: str) -> str:
@@ -210,7 +215,7 @@ class Gateway:
             env={**inherited(os.environ), "FAIRLEAD_HOME": str(self._layout.home)},
             log=self._layout.logs / f"{NAME}.log",
             record=self._layout.run / f"{NAME}.json",
-            about={"host": self._host, "port": self._port},
+            about={"host": self._host, "port": self._port, HOLDS: True},
         )
 
 

@@ -34,7 +34,12 @@ class PooledRevision:
 
     Attributes:
         replicas: its own, of which it has none.
+        slept_at: 0: it never is asleep.
     """
+
+    slept_at = 0.0
+    is_waking = False
+    why_failed = ""
 
     def __init__(
         self,

@@ -104,6 +104,7 @@ class Replica:
         self._failures = 0
         self._has_served = False
         self._metrics_url = ""
+        self._start_s: float | None = None
         self._process: Process | None = None
         self._sockets: ReplicaSockets | None = None
         self._relay: Relay | None = None
@@ -142,6 +143,7 @@ class Replica:
             message=hidden(self._message, self._launch.variables()),
             restart_number=self.restart_number,
             failure=self._failure,
+            start_s=self._start_s if running else None,
         )
 
     def tenant(self) -> Tenant | None:
@@ -306,6 +308,8 @@ class Replica:
             return f"wrote a port file that cannot be read ({error}) and was killed"
         if turn is not None:
             turn.end()
+            if self._process is not None:
+                self._start_s = round(time.time() - self._process.started_at, 3)
         self._serve_at(found)
         self._has_served = True
         self._note(ReplicaPhase.READY, before)
