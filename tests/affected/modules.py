@@ -37,7 +37,7 @@ class Modules:
         for module, name in definition.imports:
             yield from self.imported(module, name)
         for text in definition.strings:
-            if not _LOADED.fullmatch(text):
+            if text not in definition.started and not _LOADED.fullmatch(text):  # a process of its own is far
                 yield from self._dotted(text)
         if {"import_module", "importlib.import_module"} & definition.names:
             yield from self._loaded(path, definition)

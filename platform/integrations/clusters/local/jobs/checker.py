@@ -26,7 +26,7 @@ from integrations.clusters.local.runtime import RUNTIME, environment
 from integrations.sandbox.policy import NetworkAccess
 from serving_runtime.shared import landlock, seccomp
 
-CHECKER = (*RUNTIME[:-1], "serving_runtime.engine.inspection.checker")
+CHECKER = (*RUNTIME[:2], "-m", "serving_runtime.engine.inspection.checker")
 SCHEMA = "fairlead.checker/v1"
 _ONE_THREAD = {"ORT_DISABLE_TELEMETRY": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Libraries that start threads as they are imported: a process that forks has one."""

@@ -21,7 +21,7 @@ POOL = "default/warm"
 CODE = """
 from fairlead_python import FP32
 
-def predict(x: FP32[4]) -> FP32[4]:
+def predict(x: FP32[1, 4]) -> FP32[1, 4]:
     return x * 10
 """
 
@@ -96,7 +96,7 @@ def test_requests_go_where_the_hash_says_over_both_protocols(cluster: Cluster, r
 def test_a_model_in_python_has_a_worker_of_its_own(cluster: Cluster, runtime: str) -> None:
     cluster.start(runtime=f"{runtime} --allow-python-models=true", start_s=60)
     apply_pool(cluster, replicas=1)
-    artifact = cluster.home / "code"
+    artifact = cluster.home / "artifacts" / "code"
     (artifact / "1").mkdir(parents=True)
     (artifact / "config.pbtxt").write_text('backend: "python"')
     (artifact / "1" / "model.py").write_text(CODE)

@@ -70,8 +70,6 @@ def routing(case: str) -> Routing:
             item["revision"],
             tuple(Endpoint(**each) for each in item["endpoints"]),
             mirrored=item.get("mirrored", False),
-            slept_at=item.get("slept_at", 0.0),
-            why_failed=item.get("why_failed", ""),
         )
         for item in given["revisions"]
     )
