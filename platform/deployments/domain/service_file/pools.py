@@ -58,6 +58,8 @@ def parse_model_pool(spec: Document, pool: Document, resources: Resources) -> Mo
     _refuse(spec, ("rollout", "transformer", "explainer", "access", "cors", "limits", "objectives"), _OF_SERVICES)
     _refuse(predictor, ("pool", "batcher", "logger", "containerConcurrency", "timeout"), _OF_SERVICES)
     _refuse(pool, ("env", "egress"), _OF_SERVICES)
+    if predictor.raw("minReplicas", None) == 0:
+        predictor.fault("minReplicas", "is 0, but a model pool answers for services without replicas; keep at least 1")
     if resources.accelerator:
         pool.fault("resources.limits", "has a GPU, and model pools run on CPUs; leave it out")
     return ModelPool(_budget(pool, resources), _shared(pool))

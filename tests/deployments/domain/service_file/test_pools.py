@@ -94,6 +94,7 @@ def test_whose_services_a_pool_takes(own: str, shared: tuple[str, ...], namespac
         ({"memoryBudget": "1Gi", "env": []}, {}, {}, "env is of the services in a pool"),
         ({"memoryBudget": "1Gi", "size": 3}, {}, {}, "size is not a field"),
         ({"memoryBudget": "1Gi"}, {"pool": "warm"}, {}, "pool is"),
+        ({"memoryBudget": "1Gi"}, {"minReplicas": 0}, {}, "minReplicas is 0, but a model pool answers for services"),
         ({"memoryBudget": "1Gi"}, {"model": MODEL}, {}, "modelPool and spec.predictor.model exclude each other"),
         ({"memoryBudget": "1Gi"}, {"logger": {"url": "http://a"}}, {}, "logger is of the services in a pool"),
         ({"memoryBudget": "1Gi"}, {}, {"rollout": {"policy": "careful"}}, "rollout is of the services in a pool"),
