@@ -7,6 +7,7 @@ own (Eisenbud and others: Maglev, NSDI 2016), in the order of their addresses. A
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 TABLE_SIZE = 65_537  # Envoy's default
 _MASK = 2**64 - 1
@@ -69,6 +70,17 @@ def table(replicas: Sequence[str], size: int = TABLE_SIZE) -> "array[int]":
             found[turn.place] = turn.replica
             filled += 1
     return found
+
+
+@lru_cache(maxsize=64)
+def _kept(replicas: tuple[str, ...]) -> "array[int]":
+    return table(replicas)
+
+
+def chosen(replicas: Sequence[str], hashed: bytes) -> int:
+    """Return the number of the replica that gets what is hashed; the table of the same replicas is made once."""
+    found = _kept(tuple(replicas))
+    return found[xxh64(hashed) % len(found)]
 
 
 @dataclass(slots=True)

@@ -84,11 +84,11 @@ def test_requests_go_where_the_hash_says_over_both_protocols(cluster: Cluster, r
         cluster.apply_to(service, 1, cluster.revision(2, 100, pool=POOL))
     until(lambda: pool_is_ready(cluster), "the pool is ready")
     replicas = cluster.driver.observe("default", "warm").revisions[0].replicas
-    table = maglev.table([each.name for each in replicas])
+    names = [each.name for each in replicas]
     for service in services:
         until(lambda service=service: cluster.request(f"/serving/default/{service}/v2")[0] == 200, "it is routed")
         assert answer(cluster, service)[0] == [2, 4, 6, 8]
-        home = replicas[table[maglev.xxh64(hashed("default", service)) % len(table)]]
+        home = replicas[maglev.chosen(names, hashed("default", service))]
         name = f'fairlead_inference_request_duration_us_count{{model="default.{service}"'
         assert name in cluster.driver.metrics_page("default", home), "it answered that the hash names"
 

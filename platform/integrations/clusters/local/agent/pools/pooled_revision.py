@@ -141,9 +141,8 @@ class PooledRevision:
     def _home_among(self, members: Sequence[Replica]) -> Replica | None:
         if not members:
             return None
-        table = maglev.table([each.name for each in members])
-        place = maglev.xxh64(hashed(self._namespace, self.revision.model_name)) % len(table)
-        return members[table[place]]
+        name = hashed(self._namespace, self.revision.model_name)
+        return members[maglev.chosen([each.name for each in members], name)]
 
     async def _load(self, home: Replica) -> None:
         why = await _asked_to_load(home, self.key)
