@@ -67,8 +67,8 @@ def home_among(hosts: Sequence[str], namespace: str, service: str, port: int = H
     """
     if not hosts:
         return ""
-    table = maglev.table([f"{host}:{port}" for host in hosts], TABLE_SIZE)
-    return hosts[table[maglev.xxh64(f"{namespace}/{service}".encode()) % TABLE_SIZE]]
+    places = [f"{host}:{port}" for host in hosts]
+    return hosts[maglev.chosen(places, f"{namespace}/{service}".encode(), TABLE_SIZE)]
 
 
 def _asked(host: str, key: str) -> str | None:

@@ -73,14 +73,13 @@ def table(replicas: Sequence[str], size: int = TABLE_SIZE) -> "array[int]":
 
 
 @lru_cache(maxsize=64)
-def _kept(replicas: tuple[str, ...]) -> "array[int]":
-    return table(replicas)
+def _kept(replicas: tuple[str, ...], size: int) -> "array[int]":
+    return table(replicas, size)
 
 
-def chosen(replicas: Sequence[str], hashed: bytes) -> int:
+def chosen(replicas: Sequence[str], hashed: bytes, size: int = TABLE_SIZE) -> int:
     """Return the number of the replica that gets what is hashed; the table of the same replicas is made once."""
-    found = _kept(tuple(replicas))
-    return found[xxh64(hashed) % len(found)]
+    return _kept(tuple(replicas), size)[xxh64(hashed) % size]
 
 
 @dataclass(slots=True)
