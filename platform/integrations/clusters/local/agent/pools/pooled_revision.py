@@ -145,7 +145,8 @@ class PooledRevision:
         return members[maglev.chosen([each.name for each in members], name)]
 
     async def _load(self, home: Replica) -> None:
-        why = await _asked_to_load(home, self.key)
+        async with self._pools.loading(self.revision.pool):
+            why = await _asked_to_load(home, self.key)
         if not why:
             self._loaded_at, self._failure, self._failures = {home.name}, None, 0
             self._changed()
@@ -166,7 +167,8 @@ async def _asked_to_load(replica: Replica, key: str) -> str:
     admin = replica.admin
     if admin is None:
         return "its replica has just ended"
-    transport = httpx.AsyncHTTPTransport(uds=admin if isinstance(admin, str) else None)
+    # It is plain HTTP on this machine: certificates would be read for each load.
+    transport = httpx.AsyncHTTPTransport(uds=admin if isinstance(admin, str) else None, verify=False)
     base = "http://localhost" if isinstance(admin, str) else f"http://127.0.0.1:{admin}"
     try:
         async with httpx.AsyncClient(transport=transport, timeout=_LOAD_S, trust_env=False) as client:
