@@ -58,7 +58,7 @@ def pool_members(pool: InferenceService) -> QuerySet[InferenceService]:
 def model_pool(pool: InferenceService) -> ModelPool:
     """Return what the file of a pool says of it."""
     found = parse_service(pool.document, namespace=pool.namespace, name=pool.name).model_pool
-    return ModelPool(0) if found is None else found  # a file that was just applied anew
+    return ModelPool(0) if found is None else found  # not its file any more
 
 
 def pool_figures(pool: InferenceService, *, now: datetime) -> PoolFigureView:
