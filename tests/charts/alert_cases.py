@@ -20,12 +20,22 @@ REFUSED = f'nv_inference_request_failure{{{SERVICE},model="digits",pod="digits-1
 SCRAPED = f'up{{{SERVICE},pod="digits-1",job="platform/fairlead-services"}}'
 _OF_SERVICE = {"namespace": "vision", "service": "digits", "team": "readers"}
 _OF_MODEL = {"namespace": "vision", "service": "digits", "model": "digits"}
+_OF_POOL = {"namespace": "vision", "service": "digits"}
+_NEVER_FITS = f'fairlead_pool_load_failures{{{SERVICE},pod="digits-1",reason="too-large"}}'
+_NO_ROOM = f'fairlead_pool_load_failures{{{SERVICE},pod="digits-1",reason="no-room"}}'
 HERE = {"namespace": "platform"}
 
 
 def up(component: str, pod: str = "x") -> str:
     """Return the series of a pod's scrapes."""
     return f'up{{{POD},pod="fairlead-{component}-{pod}",job="fairlead"}}'
+
+
+def of_pool(*, hits: str, misses: str, evictions: str, pod: str = "digits-1") -> dict[str, str]:
+    """Return the counters of a pool's replica."""
+    of = f'{{{SERVICE},pod="{pod}"}}'
+    counters = {"hits": hits, "misses": misses, "evictions": evictions}
+    return {f"fairlead_pool_{name}{of}": values for name, values in counters.items()}
 
 
 def objective(name: str, ratio: float, pod: str = "a") -> dict[str, str]:
@@ -376,6 +386,45 @@ CASES = (
         _OF_MODEL,
     ),
     Case("FairleadQueueRefuses", "requests fail otherwise", {BROKEN: "0+1x200", REFUSED: "4x200"}, "12m"),
+    Case(
+        "FairleadPoolThrashing",
+        "a third of the requests evict a model",
+        of_pool(hits="0+20x200", misses="0+10x200", evictions="0+10x200"),
+        "40m",
+        "The model pool vision/digits evicts a model for more than a fifth of its requests.",
+        _OF_POOL,
+    ),
+    Case(
+        "FairleadPoolThrashing",
+        "one of two replicas evicts, a tenth of the requests of both",
+        {
+            **of_pool(hits="0+20x200", misses="0+5x200", evictions="0+5x200"),
+            **of_pool(hits="0+25x200", misses="0x200", evictions="0x200", pod="digits-2"),
+        },
+        "40m",
+    ),
+    Case(
+        "FairleadPoolThrashing",
+        "few requests, of which each evicts",
+        of_pool(hits="0x200", misses="0x80 1x120", evictions="0x80 1x120"),
+        "40m",
+    ),
+    Case(
+        "FairleadPoolThrashing",
+        "it fills again after a restart",
+        of_pool(hits="0+20x200", misses="0+10x20 200x180", evictions="0+10x20 200x180"),
+        "40m",
+    ),
+    Case(
+        "FairleadPoolModelNeverFits",
+        "clients ask again and again",
+        {_NEVER_FITS: "0+2x200"},
+        "10m",
+        "Clients ask the model pool vision/digits for a model that never fits into it.",
+        _OF_POOL,
+    ),
+    Case("FairleadPoolModelNeverFits", "they asked an hour ago", {_NEVER_FITS: "0+2x20 40x300"}, "70m"),
+    Case("FairleadPoolModelNeverFits", "there is no room for a moment", {_NO_ROOM: "0+2x200"}, "10m"),
     Case(
         "FairleadErrorBudgetBurnsFast",
         "2 % fail, which two web pods show the objective of",

@@ -26,7 +26,8 @@ _OF_OTHERS = re.compile(r"\bup\{|\bkubelet_volume_stats_(?:available|capacity)_b
 
 def documented() -> set[str]:
     """Return every name that the reference gives to a metric, with those of a histogram's parts."""
-    rows = "\n".join((ROOT / "docs" / "reference" / page).read_text() for page in ("metrics.md", "serving-runtime.md"))
+    pages = ("metrics.md", "serving-runtime.md", "model-pools.md")
+    rows = "\n".join((ROOT / "docs" / "reference" / page).read_text() for page in pages)
     names: set[str] = set()
     for name, kind in re.findall(r"^\| `(\w+)` \| (\w+) \|", rows, re.MULTILINE):
         names.add(name)
