@@ -21,6 +21,7 @@ from common.places import waiting
 from integrations.clusters.base import BatchTime, Observed, ObservedReplica, ObservedRevision, ReplicaPhase, Sample
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.metrics import pages
+from integrations.metrics.recent_pages import RecentPages
 
 Row = tuple[str, Mapping[str, str], float]
 
@@ -39,8 +40,13 @@ _OF_POOL = (
 )
 _AT_ONCE = 8
 
+_SETTLED_AGE_S, _ROLLOUT_AGE_S = 5.0, 1.0
+"""How old a page of a pool's replica may be: in a rollout less than the time between two looks, so that both count."""
+
 PageOf = Callable[[str, ObservedReplica], str]
 """Returns a replica's page, given its namespace; raises Unavailable."""
+
+_shared = RecentPages()
 
 
 def _own_page(_namespace: str, replica: ObservedReplica) -> str:
@@ -62,7 +68,13 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
         (revision, replica) for revision in observed.revisions for replica in revision.replicas if replica.metrics_url
     ]
     pool = _readers()
-    asked = [pool.submit(page_of, observed.namespace, replica) for _, replica in replicas]
+    age_s = _SETTLED_AGE_S if len(observed.revisions) == 1 else _ROLLOUT_AGE_S
+    asked = [
+        pool.submit(shared_page, page_of, observed.namespace, replica, age_s=age_s)
+        if revision.pooled_as
+        else pool.submit(page_of, observed.namespace, replica)
+        for revision, replica in replicas
+    ]
     gateway = None
     if names and observed.gateway_stats_url:
         query = {"filter": _gateway_filter(observed.namespace, names)}
@@ -81,6 +93,12 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
     if gateway is not None:
         samples += gateway_samples(observed, gateway.result())
     return tuple(samples)
+
+
+def shared_page(page_of: PageOf, namespace: str, replica: ObservedReplica, *, age_s: float = _SETTLED_AGE_S) -> str:
+    """Return the page of a pool's replica, which many services share, read at most `age_s` ago; raises Unavailable."""
+    key = page_of, namespace, replica.name, replica.metrics_url, replica.started_at
+    return _shared.read(key, lambda: page_of(namespace, replica), age_s=age_s)
 
 
 class _OfThread(threading.local):

@@ -16,6 +16,8 @@ _REQUESTS = "nv_inference_request_success"
 _SLOWEST = f"{_POOL}slowest_load_duration_us"
 _READ = (_POOL, _MEMORY, _REQUESTS)
 
+Row = tuple[str, Mapping[str, str], float]
+
 
 @dataclass(slots=True)
 class ModelUse:
@@ -72,12 +74,22 @@ class PoolFigures:
 
 def figures(pages: Iterable[str]) -> PoolFigures:
     """Return the figures of all replicas together, from the metrics page of each."""
+    return _figures(_rows(page) for page in pages)
+
+
+def figures_by_replica(pages: Sequence[str]) -> tuple[PoolFigures, list[PoolFigures]]:
+    """Return the figures of all replicas together, and those of each, from their metrics pages in order."""
+    parsed = [list(_rows(page)) for page in pages]
+    return _figures(parsed), [_figures([rows]) for rows in parsed]
+
+
+def _figures(replicas: Iterable[Iterable[Row]]) -> PoolFigures:
     sums: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     buckets: Counter[float] = Counter()
     models: dict[tuple[str, str], ModelUse] = {}
-    for page in pages:
-        for name, labels, value in _rows(page):
+    for rows in replicas:
+        for name, labels, value in rows:
             if name == _SLOWEST or not name.startswith(_POOL):
                 _add(models, name, labels, value)
             elif name == _LOADS:
@@ -136,7 +148,7 @@ def _quantile_ms(buckets: Mapping[float, int], share: float) -> float | None:
     return next((edge for edge in edges if buckets[edge] >= share * total), edges[-1] if edges else 0.0) / 1000
 
 
-def _rows(page: str) -> Iterable[tuple[str, Mapping[str, str], float]]:
+def _rows(page: str) -> Iterable[Row]:
     """Yield the rows of a page that are read here; a page may have those of hundreds of models."""
     lines = (line for line in page.splitlines() if line.startswith(_READ))
     for family in text_string_to_metric_families("\n".join((*lines, ""))):

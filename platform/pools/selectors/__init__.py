@@ -1,8 +1,10 @@
 """Queries of model pools and of the services in them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, Concat
@@ -12,10 +14,14 @@ from common.errors import NotFound, Unavailable
 from deployments.domain.service_file import ModelPool, parse_service
 from deployments.models import InferenceService, Revision
 from deployments.selectors import service_query
-from pools.domain.figures import PoolFigures, figures
+from integrations.clusters.base import ObservedReplica
+from integrations.metrics.counters import shared_page
+from pools.domain.figures import PoolFigures, figures_by_replica
 
 MOST_PAGES = 100
 """Replicas of a pool whose figures are read; a service has no more (`service_file.scaling.MAX_REPLICAS`)."""
+
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +69,28 @@ def model_pool(pool: InferenceService) -> ModelPool:
 
 def pool_figures(pool: InferenceService, *, now: datetime) -> PoolFigureView:
     """Return what the pool's replicas report now, read from their metrics pages."""
-    pages, problem = [], ""
     try:
         driver = driver_now(pool.cluster, now)
         observed = driver.observe(pool.namespace, pool.name)
     except Unavailable as error:
         return PoolFigureView(PoolFigures(), (), error.message)
-    for replica in [each for revision in observed.revisions for each in revision.replicas][:MOST_PAGES]:
-        if not replica.metrics_url:
-            continue
+    replicas = [each for revision in observed.revisions for each in revision.replicas if each.metrics_url]
+    page_of = partial(shared_page, driver.metrics_page, pool.namespace)
+    pages, problem = _read(replicas[:MOST_PAGES], page_of)
+    total, each = figures_by_replica([page for _, page in pages])
+    return PoolFigureView(total, [(name, its) for (name, _), its in zip(pages, each, strict=True)], problem)
+
+
+def _read(
+    replicas: Sequence[ObservedReplica], page_of: Callable[[ObservedReplica], str]
+) -> tuple[list[tuple[str, str]], str]:
+    """Return the pages that can be read, by the replica's name, and why another cannot."""
+    pages, problem = [], ""
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="pages") as readers:
+        asked = [(each.name, readers.submit(page_of, each)) for each in replicas]
+    for name, page in asked:
         try:
-            pages.append((replica.name, driver.metrics_page(pool.namespace, replica)))
+            pages.append((name, page.result()))
         except Unavailable as error:
             problem = error.message
-    total = figures(page for _, page in pages)
-    return PoolFigureView(total, [(name, figures([page])) for name, page in pages], problem)
+    return pages, problem
