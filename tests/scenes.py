@@ -19,10 +19,12 @@ from accounts.services import team_default, token_create, user_get_or_create
 from accounts.services.teams import team_create, team_get
 from clusters.models import Cluster
 from deployments import mapping
+from deployments.domain.autoscaling.scale_to_zero import Sleep, sleep_json
 from deployments.domain.phases import Code, Phase
 from deployments.domain.policy import DIRECT
 from deployments.domain.service_state.desired import Role
-from deployments.domain.service_state.service_lifecycle import roles_after
+from deployments.domain.service_state.failures import kept
+from deployments.domain.service_state.service_lifecycle import held, roles_after
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout, TrafficPoint
 from deployments.reconcile.participants.traffic import EVERY
 from deployments.reconcile.service_change import changing
@@ -31,7 +33,7 @@ from events.services.subscriptions import CreatedWebhook, webhook_create
 from gpus.models import Repartition
 from gpus.services.repartition_proposal import RepartitionOrder
 from gpus.services.repartitions import repartition_propose
-from integrations.clusters.base import NodeGpus, Nodes
+from integrations.clusters.base import Failure, FailureReason, NodeGpus, Nodes
 from model_jobs.builds.domain.order import BuildOrder
 from model_jobs.builds.services import build_start
 from model_jobs.models import Build, Trial, Tuning
@@ -125,7 +127,7 @@ def model_version(number: int, model: str = "digits") -> ModelVersion:
     )
 
 
-def service(name: str = "digits", version: int = 1) -> InferenceService:
+def service(name: str = "digits", version: int = 1, **predictor: object) -> InferenceService:
     """Return a live service of `digits` with the policy `careful`; makes the model version where it is not there."""
     now = timezone.now()
     if not ModelVersion.objects.filter(model__name="digits", number=version).exists():
@@ -136,7 +138,10 @@ def service(name: str = "digits", version: int = 1) -> InferenceService:
         "kind": "InferenceService",
         "metadata": {"name": name},
         "spec": {
-            "predictor": {"model": {"modelFormat": {"name": "onnx"}, "storageUri": f"models:/digits/{version}"}},
+            "predictor": {
+                "model": {"modelFormat": {"name": "onnx"}, "storageUri": f"models:/digits/{version}"},
+                **predictor,
+            },
             "rollout": {"policy": "careful"},
         },
     }
@@ -172,6 +177,38 @@ def model_pool(*members: str, name: str = "warm") -> InferenceService:
 def put_in_pool(of: InferenceService, pool: InferenceService) -> None:
     """Let what a service runs be in a pool."""
     Revision.objects.filter(service=of).update(pool=str(pool))
+
+
+def never_fits(name: str) -> None:
+    """Let the model of a service in pool `default/warm` be too large for it."""
+    row = InferenceService.objects.get(name=name)
+    message = (
+        f"pool default/warm cannot load it: model 'default.{name}@1' needs 1.5 GiB of memory and never fits: all "
+        "models together may take 1.0 GiB; make it smaller, or raise --model-memory-budget-bytes"
+    )
+    seen = Failure(FailureReason.MODEL_LOAD_FAILED, message, timezone.now().timestamp(), replica="warm-00001-0")
+    Revision.objects.filter(service=row).update(last_failure=kept(None, seen))
+    short = f"no replica of model pool default/warm serves {name}-00001 ({message})"
+    observed = {f"{name}-00001": {**_seen(0), "ready": 0, "restart_numbers": [0], "is_failing": True}}
+    InferenceService.objects.filter(pk=row.pk).update(phase="Degraded", reason=short, observed=observed)
+
+
+def sleeper(name: str = "digits", *, is_waking: bool = False) -> InferenceService:
+    """Return a service that scaled to zero three hours ago, and is asleep or waking."""
+    row = service(name, minReplicas=0)
+    now = timezone.now()
+    slept_at = (now - timedelta(hours=3)).timestamp()
+    sleep = Sleep(slept_at=slept_at, woken_at=now.timestamp() - 1 if is_waking else None, start_s=4.2)
+    with changing(row.pk, now=now) as change:
+        change.is_changed = True
+        [its] = change.revisions
+        its.replicas = int(is_waking)
+        its.load = {"sleep": sleep_json(sleep)}
+        its.save(update_fields=["replicas", "load"])
+        change.service.observed = {its.name: {**_seen(100), "ready": 0}}
+        change.service.phase, change.service.reason = "Ready", held(its.name, is_asleep=not is_waking)
+        change.service.seen_at = now
+    return row
 
 
 def rollout(

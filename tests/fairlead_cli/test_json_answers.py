@@ -114,6 +114,7 @@ POOL: dict[str, Any] = {
     "replicas": [],
     "models": [],
     "slowest": [],
+    "advice": ["Raise memoryBudget."],
     "problem": "",
 }
 UPGRADE: dict[str, Any] = {

@@ -49,6 +49,12 @@ class Cost:
     unpriced: tuple[str, ...] = ()
 
 
+def saved_by(hours: float, resource: str, prices: Prices) -> float | None:
+    """Return what replicas with `resource` would have cost in hours that none ran; None without their price."""
+    price = prices.of(resource)
+    return None if price is None else hours * price
+
+
 def cost_of(used: Iterable[Used], prices: Prices, over: str) -> Cost:
     """Return the cost of the use `over` a time, such as `the last hour`.
 

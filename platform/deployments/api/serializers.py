@@ -340,6 +340,10 @@ class RevisionSerializer(serializers.Serializer[RevisionView]):
         help_text="Since when the revision has no replicas and wakes with the first request; null if it is awake.",
     )
     asleep_hours = serializers.FloatField(help_text="Replica hours that scaling to zero has saved.")
+    asleep_saved = serializers.FloatField(
+        allow_null=True, help_text="What these hours would have cost, in `currency`; null if no hourly price is set."
+    )
+    currency = serializers.CharField(help_text="Currency of the cluster's prices; empty if none is set.")
     start_seconds = serializers.FloatField(
         allow_null=True,
         help_text="Seconds that the last replica took to start, if the revision may scale to zero; null if unknown.",

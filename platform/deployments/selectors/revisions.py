@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 
 from django.db.models import Q, QuerySet
 
+from clusters.domain.pricing import saved_by
+from clusters.selectors import prices_of
 from deployments import mapping
 from deployments.domain.autoscaling.scale_to_zero import stored_sleep
 from deployments.domain.phases import Phase
@@ -74,6 +76,7 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
     has_failed = revision.role == Role.FAILED and revision.last_failure is not None
     sleep = stored_sleep(revision.load)
     is_asleep = runs and recorded.is_asleep and sleep.slept_at is not None
+    asleep_hours, prices = sleep.total_s(service.seen_at or service.created_at) / 3600, prices_of(service.cluster)
     is_failing = bool(seen.get("is_failing")) or has_failed
     return RevisionView(
         name=revision.name,
@@ -110,7 +113,9 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         pool=revision.pool,
         pool_memory_bytes=None if recorded.model_pool is None else recorded.model_pool.memory_budget_bytes,
         asleep_since=datetime.fromtimestamp(sleep.slept_at or 0, UTC) if is_asleep else None,
-        asleep_hours=round(sleep.total_s(service.seen_at or service.created_at) / 3600, 3),
+        asleep_hours=round(asleep_hours, 3),
+        asleep_saved=saved_by(asleep_hours, mapping.placed_resources(revision).accelerator, prices),
+        currency=prices.currency,
         start_seconds=sleep.start_s if recorded.scaling.may_sleep else None,
         template_changes=revision.template_changes if revision.stopped_at is None else "",
     )

@@ -8,6 +8,7 @@ from typing import Any
 from common.files.plans import Outcome
 from deployments.domain.analysis.forecast import StepPlan
 from deployments.domain.analysis.verdict import Measurement
+from deployments.domain.phases import ServicePhase
 from deployments.domain.policy import stored_match
 from deployments.domain.rollout import Portion
 from deployments.domain.service_state.contract import Contract
@@ -270,6 +271,7 @@ class RevisionView:
         pool_memory_bytes: of a model pool, the memory that the models of a replica may take; None for a service.
         asleep_since: since when it has no replicas and wakes with the first request; None where it does not sleep.
         asleep_hours: replica hours that scaling to zero saved so far.
+        asleep_saved: what these hours would have cost, in `currency`, at today's price; None where no price is set.
         start_seconds: how long its last replica took to start; None where unknown, or it never sleeps.
     """
 
@@ -303,6 +305,8 @@ class RevisionView:
     pool_memory_bytes: int | None = None
     asleep_since: datetime | None = None
     asleep_hours: float = 0.0
+    asleep_saved: float | None = None
+    currency: str = ""
     start_seconds: float | None = None
 
 
@@ -391,6 +395,14 @@ class ServiceView:
     limits: Mapping[str, Any] = field(default_factory=dict)
     objectives: Mapping[str, Any] = field(default_factory=dict)
     follows: str = ""
+
+    @property
+    def is_waking(self) -> bool:
+        """Return whether it scaled to zero, and requests wait for its first replica."""
+        live = self.live
+        if live is None or live.pool or self.phase != ServicePhase.READY:
+            return False
+        return bool(live.asleep_hours and live.replicas_wanted and not live.replicas_ready)
 
     @property
     def live(self) -> RevisionView | None:

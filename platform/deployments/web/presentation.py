@@ -6,6 +6,7 @@ from datetime import datetime
 from deployments.domain.analysis.verdict import Measurement, Verdict
 from deployments.domain.phases import Phase, ServicePhase
 from deployments.domain.policy import Strategy, Then
+from deployments.domain.service_state.failures import NEVER_FITS
 from deployments.views.shapes import AnalysisRunView, RolloutView, ServiceView, StepView
 from deployments.views.traffic import Traffic
 from deployments.web.services.sparklines import Spark, spark_of
@@ -88,6 +89,18 @@ def headline_of(service: ServiceView) -> str:
         reported = service.waits.evidence if service.waits is not None else ""
         return "" if reported == service.reason else service.reason.removesuffix(f"; {reported}")
     return f"version {rollout.to_version} is being rolled out: {progress_of(rollout).lower()}"
+
+
+def never_fits_of(service: ServiceView) -> str:
+    """Return what to do for a service whose model is too large for its pool, in two sentences; empty elsewhere."""
+    for each in service.revisions:
+        failure = each.last_failure
+        if each.pool and each.is_failing and failure is not None and NEVER_FITS in failure.message:
+            return (
+                f"The model of {each.name} never fits into model pool {each.pool}. Raise memoryBudget of the pool, or "
+                "apply the service's file without spec.predictor.pool."
+            )
+    return ""
 
 
 def replicas_of(service: ServiceView) -> Replicas:

@@ -46,6 +46,7 @@ _FACTS: render.Columns = {
     "failed loads": lambda row: ", ".join(f"{n} {why}" for why, n in row["figures"]["load_failures"].items()),
     "evictions": lambda row: row["figures"]["evictions"],
     "waiting requests": lambda row: row["figures"]["waiting"],
+    "advice": lambda row: " ".join(row.get("advice", ())) or "-",
     "missing figures": "problem",
 }
 _REPLICAS: render.Columns = {

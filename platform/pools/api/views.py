@@ -92,6 +92,9 @@ class PoolDetailSerializer(PoolSerializer):
     replicas = ReplicaFiguresSerializer(many=True)
     models = ModelUseSerializer(many=True, help_text=f"At most {_MODELS_SHOWN}, the largest first.")
     slowest = ModelUseSerializer(many=True, help_text="Models whose loads took the longest.")
+    advice = serializers.ListField(
+        child=serializers.CharField(), help_text="What to change of the pool, a sentence each; empty if its models fit."
+    )
     problem = serializers.CharField(help_text="Why some figures are missing; empty where none are.")
 
 
@@ -136,6 +139,7 @@ class PoolDetailView(APIView):
                 "replicas": [{"replica": name, **PoolFiguresSerializer(its).data} for name, its in seen.replicas],
                 "models": list(map(asdict, models[:_MODELS_SHOWN])),
                 "slowest": list(map(asdict, slowest(models, _SLOWEST_SHOWN))),
+                "advice": list(seen.advice),
                 "problem": seen.problem,
             }
         )

@@ -12,16 +12,18 @@ from django.db.models.functions import Coalesce, Concat
 from clusters.services.connection import driver_now
 from common.errors import NotFound, Unavailable
 from deployments.domain.service_file import ModelPool, parse_service
+from deployments.domain.service_state.failures import NEVER_FITS
 from deployments.models import InferenceService, Revision
 from deployments.selectors import service_query
 from integrations.clusters.base import ObservedReplica
 from integrations.metrics.counters import shared_page
+from pools.domain.advice import advice
 from pools.domain.figures import PoolFigures, figures_by_replica
 
 MOST_PAGES = 100
 """Replicas of a pool whose figures are read; a service has no more (`service_file.scaling.MAX_REPLICAS`)."""
 
-_AT_ONCE = 8
+_AT_ONCE, _UNFIT_SHOWN = 8, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,14 @@ class PoolFigureView:
 
     Attributes:
         total: of all replicas that could be read.
+        advice: what to change of the pool, a sentence each.
         problem: why some could not; empty where all could.
     """
 
     total: PoolFigures
     replicas: Sequence[tuple[str, PoolFigures]]
     problem: str = ""
+    advice: Sequence[str] = ()
 
 
 def pool_query() -> QuerySet[InferenceService]:
@@ -78,7 +82,17 @@ def pool_figures(pool: InferenceService, *, now: datetime) -> PoolFigureView:
     page_of = partial(shared_page, driver.metrics_page, pool.namespace)
     pages, problem = _read(replicas[:MOST_PAGES], page_of)
     total, each = figures_by_replica([page for _, page in pages])
-    return PoolFigureView(total, [(name, its) for (name, _), its in zip(pages, each, strict=True)], problem)
+    by_replica = [(name, its) for (name, _), its in zip(pages, each, strict=True)]
+    return PoolFigureView(total, by_replica, problem, advice(total, _unfit(pool)))
+
+
+def _unfit(pool: InferenceService) -> list[str]:
+    """Return some services in the pool of which a running revision's model never fits."""
+    inside = Revision.objects.filter(
+        pool=str(pool), stopped_at=None, service__deleting_at=None, service__reason__contains=NEVER_FITS
+    )
+    names = inside.order_by("service_id").values_list("service__namespace", "service__name").distinct()
+    return ["/".join(each) for each in names[:_UNFIT_SHOWN]]
 
 
 def _read(

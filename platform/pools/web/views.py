@@ -45,6 +45,7 @@ def pool_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
         "shared_with": model_pool(pool).shared_with,
         "total": seen.total,
         "replicas": seen.replicas,
+        "advice": seen.advice,
         "problem": seen.problem,
         "models": models[:_MODELS_SHOWN],
         "models_count": len(models),

@@ -3,7 +3,7 @@
 import pools.selectors
 from tests import scenes
 from tests.browser.states.state import PageStates, Stage, State
-from tests.pools._support.pages import PoolCluster, busy
+from tests.pools._support.pages import PoolCluster, busy, thrashing
 
 LONG = "as-long-a-name-as-a-service-can-have-" + "x" * 20
 POOL = "/pools/default/warm"
@@ -32,6 +32,13 @@ def _busy(stage: Stage) -> str:
     return POOL
 
 
+def _small(stage: Stage) -> str:
+    stage.patch.setattr(pools.selectors, "driver_now", lambda *_: thrashing())
+    scenes.model_pool("pooled", LONG)
+    scenes.never_fits(LONG)
+    return POOL
+
+
 def _away(stage: Stage) -> str:
     cluster = busy()
     cluster.away = "the cluster does not answer"
@@ -54,6 +61,7 @@ PAGES = {
         states={
             "empty": State(_empty, "The first request of a service loads its model"),
             "busy": State(_busy, "Slowest loads"),
+            "busy-small": State(_small, "never fits: it is larger"),
             "error": State(_away, "Some figures are missing"),
         },
     ),

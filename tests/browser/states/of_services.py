@@ -5,6 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from clusters.models import Cluster
 from deployments.domain.phases import Code, Phase
 from deployments.domain.service_state.desired import Role
 from deployments.domain.service_state.drift import note, to_json
@@ -147,6 +148,23 @@ def _service_of_images(_: Stage) -> str:
     return _of(service)
 
 
+def _service_asleep(_: Stage) -> str:
+    service = scenes.sleeper()
+    scenes.traffic(service, *WAVE * 4, until=timezone.now() - timedelta(hours=3))
+    Cluster.objects.update(prices={"currency": "EUR", "per_hour": {"replica": 0.5}})
+    return _of(service)
+
+
+def _service_waking(_: Stage) -> str:
+    return _of(scenes.sleeper(LONGEST, is_waking=True))
+
+
+def _service_never_fits(_: Stage) -> str:
+    scenes.model_pool("digits")
+    scenes.never_fits("digits")
+    return "/services/default/digits/"
+
+
 def _service_stopped(_: Stage) -> str:
     service = scenes.service(LONGEST)
     scenes.traffic(service, *WAVE * 8, until=timezone.now() - timedelta(minutes=4))
@@ -273,7 +291,10 @@ PAGES = {
             "busy-images": State(_service_of_images, "registry.example.com/fraud/predictor"),
             "busy-shadow": State(_service_shadow, "clients never see"),
             "busy-stopped": State(_service_stopped, "its address answers 503", title=LONGEST),
+            "busy-asleep": State(_service_asleep, "replica hours so far, which is"),
+            "busy-waking": State(_service_waking, "is waking: a request came", title=LONGEST),
             "error": State(_service_error, "Last failure of"),
+            "error-never-fits": State(_service_never_fits, "never fits into model pool"),
             "error-objectives": State(_service_overspent, "Used up"),
             "error-stale": State(_service_new, "Not live: this is how it was", silence, grows_old, is_refused=True),
         },

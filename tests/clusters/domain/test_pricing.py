@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from clusters.domain.pricing import Prices, Used, cost_of
+from clusters.domain.pricing import Prices, Used, cost_of, saved_by
 from clusters.models import Cluster
 from deployments.models import Revision
 from deployments.selectors import service_cost, service_get
@@ -40,6 +40,13 @@ def test_a_free_replica_costs_nothing() -> None:
 def test_what_is_not_known_is_said_and_not_guessed(used: list[Used], why: str) -> None:
     cost = cost_of(used, PRICES, "the last hour")
     assert (cost.per_thousand, cost.why) == (None, why)
+
+
+def test_what_none_ran_saved_has_the_price_of_what_would_have_run() -> None:
+    prices = Prices("EUR", {"replica": 0.5, SLICE: 2.0})
+    assert (saved_by(3, "", prices), saved_by(3, SLICE, prices)) == (1.5, 6.0)
+    assert saved_by(3, "nvidia.com/gpu", prices) is None
+    assert saved_by(3, "", Prices()) is None
 
 
 @pytest.mark.django_db

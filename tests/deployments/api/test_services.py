@@ -71,6 +71,8 @@ def test_a_service_with_a_rollout_is_shown_whole(platform: Platform, api: Api) -
         "scaling": "",
         "asleep_since": None,
         "asleep_hours": 0.0,
+        "asleep_saved": None,
+        "currency": "",
         "start_seconds": None,
         "message": "",
         "model_state": "Loaded",

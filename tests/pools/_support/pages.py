@@ -52,6 +52,15 @@ class PoolCluster(FakeCluster):
         return self._pages[replica.name]
 
 
+def thrashing() -> PoolCluster:
+    """Return a pool of one replica that is too small: nearly half of its requests evict, and a model never fits."""
+    small = counts(1000, 480, *[0.3] * 470)
+    small.evictions = 465
+    for _ in range(3):
+        small.failed("too-large")
+    return PoolCluster({"warm-00001-0": page(small, {("default.pooled", "1"): 900 * MIB}, limit_bytes=1024 * MIB)})
+
+
 def busy() -> PoolCluster:
     """Return a pool of two replicas: 1,500 requests, a corrupt model, and evictions."""
     first, second = counts(1000, 100, *[0.08] * 99, 2.0), counts(500, 20, *[0.05] * 20)

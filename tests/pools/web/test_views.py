@@ -8,7 +8,7 @@ from accounts.domain.scopes import Scope
 from tests import scenes
 from tests._support.page import marked
 from tests.deployments._support.pages import signed_in, text
-from tests.pools._support.pages import PoolCluster, busy
+from tests.pools._support.pages import PoolCluster, busy, thrashing
 
 pytestmark = pytest.mark.django_db
 POOL = "/pools/default/warm"
@@ -43,7 +43,7 @@ def test_a_pool_shows_what_its_replicas_report(viewer: Client, cluster: PoolClus
     [models] = marked(page, "models")
     assert models.index("default/pooled") < models.index("default/another"), "the largest first"
     assert "default/another, version 3: 2000 ms" in marked(page, "slowest")[0]
-    assert not marked(page, "problem") + marked(page, "no-models") + marked(page, "no-services")
+    assert not any(marked(page, each) for each in ("advice", "problem", "no-models", "no-services"))
     cluster.away = "the cluster is away"
     page = text(viewer, POOL)
     assert marked(page, "problem") == ["Some figures are missing: the cluster is away."]
@@ -54,6 +54,19 @@ def test_a_service_names_its_pool(viewer: Client, cluster: PoolCluster) -> None:
     assert marked(text(viewer, "/services/default/pooled/"), "in-pool") == ["default/warm"]
     assert "served by model pool default/warm" in marked(text(viewer, "/services/default/pooled/"), "pool")[0]
     assert marked(text(viewer, "/services/default/warm/"), "is-pool") == ["1.0 GiB of models in each replica"]
+
+
+def test_a_pool_that_is_too_small_says_what_to_change(viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools.selectors, "driver_now", lambda *_: thrashing())
+    scenes.model_pool("pooled", "large")
+    scenes.never_fits("large")
+    evicts, never = marked(text(viewer, POOL), "advice")
+    assert evicts.startswith("Models were evicted 465 times for 46 % of the requests")
+    assert never.startswith("3 loads failed, since the model of default/large never fits")
+    assert viewer.get("/api/v1/model-pools/default/warm").json()["advice"] == [evicts, never]
+    [says] = marked(text(viewer, "/services/default/large/"), "never-fits")
+    assert says.startswith("The model of large-00001 never fits into model pool default/warm. Raise memoryBudget")
+    assert not marked(text(viewer, "/services/default/pooled/"), "never-fits")
 
 
 def test_an_empty_pool_says_how_models_come_in(viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:

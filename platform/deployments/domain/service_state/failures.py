@@ -13,6 +13,8 @@ from integrations.clusters.base import Failure
 
 _SAME = ("reason", "at", "replica", "container")
 _DETAILS = ("events", "log")
+NEVER_FITS = "never fits"
+"""In a runtime's answer for a model that is larger than the memory of all models (`engine.memory.budget`)."""
 
 
 class ModelState(StrEnum):

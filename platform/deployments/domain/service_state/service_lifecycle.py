@@ -149,8 +149,7 @@ def _serving(service: ServiceState, stable: RevisionState, observed: ObservedRev
     if stable.pool:
         return Standing(ServicePhase.READY, f"{stable.name} serves all traffic in model pool {stable.pool}")
     if not ready and _waits(stable, observed):
-        how = "its next request wakes it" if stable.is_asleep else "it wakes, and its requests wait for a replica"
-        return Standing(ServicePhase.READY, f"{stable.name} is asleep: {how}")
+        return Standing(ServicePhase.READY, held(stable.name, is_asleep=stable.is_asleep))
     many = stable.replicas if observed.scaling is None else max(ready, stable.replicas)
     what = "all traffic" if stable.model_pool is None else "the services in this pool"
     serves = f"{stable.name} serves {what} with {many} {'replica' if many == 1 else 'replicas'}"
@@ -162,6 +161,13 @@ def _serving(service: ServiceState, stable: RevisionState, observed: ObservedRev
         f"{serves}; {old} of them {'is' if old == 1 else 'are'} yet to be restarted" if old else serves,
         Condition.RESTARTING if old else None,
     )
+
+
+def held(revision: str, *, is_asleep: bool) -> str:
+    """Return why a revision has no replica that answers, and who waits for it, where it scaled to zero."""
+    if is_asleep:
+        return f"{revision} is asleep, since no request came: its next request wakes it"
+    return f"{revision} is waking: a request came, and requests wait in the gateway until its first replica is ready"
 
 
 def _waits(stable: RevisionState, observed: ObservedRevision | None) -> bool:

@@ -11,6 +11,7 @@ from deployments.models import Revision
 from deployments.services import service_apply
 from deployments.services.dry_run import service_plan
 from events.models import Event
+from tests import scenes
 from tests._support.page import marked
 from tests.deployments._support.pages import DETAIL, signed_in, text
 from tests.deployments._support.platform import Platform
@@ -45,7 +46,7 @@ def test_a_quiet_service_sleeps_until_a_request_wakes_it(sleeper: Platform) -> N
     sleeper.turn()
     view = sleeper.view()
     assert (view.phase, view.waits) == ("Ready", None)
-    assert view.reason == "digits-00001 is asleep: its next request wakes it"
+    assert view.reason == "digits-00001 is asleep, since no request came: its next request wakes it"
     shown = view.revisions[0]
     assert (shown.model_state, shown.start_seconds) == ("Standby", 2.5)
     assert shown.asleep_since is not None
@@ -69,10 +70,26 @@ def test_its_page_says_that_it_is_asleep_how_long_it_takes_to_wake_and_what_that
     [asleep] = marked(text(signed_in(), DETAIL), "sleep")
     assert asleep.startswith("digits-00001 is asleep: its next request waits about 2.5 s")
     assert sleeper.view().revisions[0].asleep_hours == pytest.approx(3, abs=0.1)
+    assert "replica hours so far." in asleep, "without a price there is no cost"
+    Cluster.objects.update(prices={"currency": "EUR", "per_hour": {"replica": 0.5}})
+    assert "replica hours so far, which is 1.5 EUR." in marked(text(signed_in(), DETAIL), "sleep")[0]
+    assert marked(text(signed_in(), DETAIL), "asleep")[0].startswith("none: asleep since")
     sleeper.cluster.woken["digits-00001"] = sleeper.clock().timestamp()
+    sleeper.turn()
+    [waking] = marked(text(signed_in(), DETAIL), "sleep")
+    assert waking.startswith("digits-00001 is waking: requests wait about 2.5 s for its replica")
     sleeper.turn()
     [awake] = marked(text(signed_in(), DETAIL), "sleep")
     assert awake.startswith("digits-00001 sleeps when it is quiet")
+
+
+@pytest.mark.django_db
+def test_the_page_of_one_that_wakes_says_that_requests_wait_for_its_replica() -> None:
+    scenes.sleeper(is_waking=True)
+    page = text(signed_in(), DETAIL)
+    assert marked(page, "waking") == ["0 of 1: waking"]
+    assert "is waking: a request came, and requests wait in the gateway until its first replica is ready" in page
+    assert not marked(page, "asleep")
 
 
 def test_a_service_with_requests_stays_awake(platform: Platform) -> None:
