@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import AuditEntry
 from clusters.models import Cluster
@@ -69,6 +71,15 @@ def test_a_pool_of_another_team_has_to_be_shared(platform: Platform) -> None:
         pooled(platform, where="speech/other")
     pool(platform, "speech", sharedWith=["default"])
     assert pooled(platform, where="speech/warm").pool == "speech/warm"
+
+
+def test_a_file_has_its_pool_looked_up_once(platform: Platform) -> None:
+    pool(platform)
+    for version in (1, 2):
+        platform.version(version)
+        with CaptureQueriesContext(connection) as asked:
+            pooled(platform, version=version)
+        assert sum("'warm'" in each["sql"] and "SELECT" in each["sql"] for each in asked.captured_queries) == 1
 
 
 def test_a_service_is_no_pool(platform: Platform) -> None:

@@ -13,7 +13,7 @@ from clusters.services.connection import is_away
 from common.errors import InvalidInput, NotPermitted, Unavailable
 from deployments.domain.service_file import CONFIG, PATCHES, PUBLIC, parse_service
 from deployments.services.revisions.gpu_assignment import gpus_look
-from deployments.services.revisions.model_pools import cluster_asked
+from deployments.services.revisions.model_pools import cluster_asked, pool_named
 from deployments.views.shapes import Plan
 from integrations.clusters.base import ClusterDriver
 
@@ -30,7 +30,8 @@ def service_check(
         Unavailable: the runtime could not be reached.
     """
     spec = parse_service(document, namespace=namespace, name=name)
-    cluster = cluster_for(namespace=namespace, name=name, asked=cluster_asked(spec), now=now)
+    asked = cluster_asked(spec, None if spec.cluster else pool_named(spec))
+    cluster = cluster_for(namespace=namespace, name=name, asked=asked, now=now)
     is_new = not cluster.services.filter(namespace=namespace, name=name).exists()
     if is_new and not is_away(cluster, now):
         with suppress(Unavailable, NotPermitted):  # it is created there once the cluster answers again

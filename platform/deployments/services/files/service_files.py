@@ -42,7 +42,7 @@ from deployments.services.ownership import check_owner
 from deployments.services.revisions.custom_predictors import check_compares, version_of_image
 from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
-from deployments.services.revisions.model_pools import check_pool, cluster_asked, version_of_pool
+from deployments.services.revisions.model_pools import check_pool, cluster_asked, pool_named, version_of_pool
 from deployments.services.revisions.revision_change import check_ready, turn_to
 from deployments.services.revisions.secret_env import check_secrets
 from deployments.services.rollout.contracts import accepted
@@ -62,6 +62,7 @@ class AppliedFile:
     Attributes:
         version: None where the files are imported first.
         cluster: of a new service.
+        pool: None where it names none.
         accept, may_grant_egress, default_access, by: as `service_apply` takes them.
     """
 
@@ -70,6 +71,7 @@ class AppliedFile:
     policy: RolloutPolicy | None
     version: ModelVersion | None
     cluster: Cluster
+    pool: InferenceService | None
     actor: str
     accept: str | None
     may_grant_egress: bool
@@ -198,8 +200,11 @@ def _read(
         check_ready(version)
         check_has_files(version)
         check_format(spec.model_format, version.platform, str(version))
-    cluster = cluster_chosen(cluster_asked(spec), now=now)
-    return AppliedFile(document, spec, policy, version, cluster, actor, accept, may_grant_egress, default_access, by)
+    pool = pool_named(spec)
+    cluster = cluster_chosen(cluster_asked(spec, pool), now=now)
+    return AppliedFile(
+        document, spec, policy, version, cluster, pool, actor, accept, may_grant_egress, default_access, by
+    )
 
 
 def _new_columns(applied: AppliedFile, now: datetime) -> dict[str, Any]:
@@ -233,7 +238,7 @@ def _follow_file(change: Change, applied: AppliedFile, *, created: bool) -> Roll
         may_grant=applied.may_grant_egress,
     )
     _check_stays(service, spec.cluster)
-    check_pool(service, spec, earlier)
+    check_pool(service, spec, earlier, applied.pool)
     is_to_import = must_import(service, earlier, spec)
     if applied.by is not None and service.owner_object != owner_json(applied.by):
         service.owner_object = owner_json(applied.by)

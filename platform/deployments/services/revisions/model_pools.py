@@ -26,11 +26,15 @@ def version_of_pool(change: Change, spec: ServiceSpec, *, actor: str) -> ModelVe
     return version
 
 
-def pool_named(spec: ServiceSpec) -> InferenceService:
+def pool_named(spec: ServiceSpec) -> InferenceService | None:
     """Return the pool that a service's file names; raises InvalidInput where the service may not be in it.
+
+    None where it names none.
 
     A pool of another namespace that is not shared with the service's is answered as one that does not exist.
     """
+    if not spec.pool:
+        return None
     namespace, _, name = spec.pool.partition("/")
     pools = InferenceService.objects.select_related("cluster")
     found = pools.filter(namespace=namespace, name=name, deleting_at=None).first()
@@ -46,13 +50,19 @@ def pool_named(spec: ServiceSpec) -> InferenceService:
     return found
 
 
-def cluster_asked(spec: ServiceSpec) -> str:
+def cluster_asked(spec: ServiceSpec, pool: InferenceService | None) -> str:
     """Return the name of the cluster that a file asks for: its own, else its pool's; empty where it leaves it open."""
-    return pool_named(spec).cluster.name if spec.pool and not spec.cluster else spec.cluster
+    return spec.cluster if spec.cluster or pool is None else pool.cluster.name
 
 
-def check_pool(service: InferenceService, spec: ServiceSpec, earlier: ServiceSpec | None) -> None:
-    """Raise InvalidInput or Conflict where the file's pool cannot be, or cannot take its service."""
+def check_pool(
+    service: InferenceService, spec: ServiceSpec, earlier: ServiceSpec | None, pool: InferenceService | None
+) -> None:
+    """Raise InvalidInput or Conflict where the file's pool cannot be, or cannot take its service.
+
+    Args:
+        pool: the one that the file names, of `pool_named`.
+    """
     if earlier is not None and (earlier.model_pool is None) != (spec.model_pool is None):
         what = "is a model pool" if spec.model_pool is None else "is no model pool"
         raise Conflict(f"service {service} {what} and stays so; delete it first, or choose another name")
@@ -62,8 +72,8 @@ def check_pool(service: InferenceService, spec: ServiceSpec, earlier: ServiceSpe
             "Kubernetes a service stays where it began, so make another one there and delete this one",
             field=POOL,
         )
-    if spec.pool:
-        _check_cluster(service.cluster, pool_named(spec), spec.pool)
+    if pool is not None:
+        _check_cluster(service.cluster, pool, spec.pool)
 
 
 def check_pooled(
