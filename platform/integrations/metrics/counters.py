@@ -97,7 +97,8 @@ def collect(observed: Observed, page_of: PageOf = _own_page) -> tuple[Sample, ..
 
 def shared_page(page_of: PageOf, namespace: str, replica: ObservedReplica, *, age_s: float = _SETTLED_AGE_S) -> str:
     """Return the page of a pool's replica, which many services share, read at most `age_s` ago; raises Unavailable."""
-    key = page_of, namespace, replica.name, replica.metrics_url, replica.started_at
+    # Not the namespace, since a pool's services may be of several: of a cluster's replicas each has its own URL.
+    key = page_of, replica.name, replica.metrics_url, replica.started_at
     return _shared.read(key, lambda: page_of(namespace, replica), age_s=age_s)
 
 

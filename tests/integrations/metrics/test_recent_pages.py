@@ -111,7 +111,8 @@ def test_looks_at_a_thousand_services_of_a_pool_read_each_replica_once() -> None
 
     def requests(number: int) -> int:
         revision = ObservedRevision(f"s{number}-00001", 100, replicas, pooled_as=f"ns.s{number}@1")
-        return sum(each.requests for each in collect(Observed("ns", f"s{number}", 1, (revision,)), page_of))
+        observed = Observed(f"team-{number % 7}", f"s{number}", 1, (revision,))
+        return sum(each.requests for each in collect(observed, page_of))
 
     assert [requests(number) for number in range(1000)] == [3 * number for number in range(1000)]
     # A slow machine may take longer than a page may be old.
