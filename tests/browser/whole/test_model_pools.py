@@ -35,3 +35,12 @@ def test_a_pool_shows_the_models_that_it_has_in_memory(
     desk.look(page, "model-pool")
     page.get_by_role("link", name="default/linear").first.click()
     expect(page.get_by_test_id("in-pool")).to_have_text("default/warm", timeout=WAIT_MS)
+
+    apply(platform, "small", "--wait", predictor={"modelPool": {"memoryBudget": "4Ki"}})
+    apply(platform, "large", predictor={"pool": "small", "model": MODEL})
+    page.goto("/services/default/large/")
+    never = "The model of large-00001 never fits into model pool default/small"
+    expect(page.get_by_test_id("never-fits")).to_contain_text(never, timeout=WAIT_MS)
+    page.get_by_role("link", name="default/small").first.click()
+    expect(page.get_by_test_id("advice")).to_contain_text("never fits", timeout=WAIT_MS)
+    assert "never fits" in platform.fairlead("pools", "show", "small").stdout
