@@ -58,6 +58,16 @@ def _pool(row: Mapping[str, Any]) -> str:
     return _live(row).get("pool") or "-"
 
 
+def _saved(row: Mapping[str, Any]) -> str:
+    """Return what scaling the live revision to zero saved; a dash where it never slept."""
+    live = _live(row)
+    if not live.get("asleep_hours"):
+        return "-"
+    cost = live.get("asleep_saved")
+    priced = "" if cost is None else f", {cost:.4g} {live.get('currency', '')}"
+    return f"{live['asleep_hours']:.2f} replica hours{priced}"
+
+
 def _image(row: Mapping[str, Any]) -> str:
     """Return the image and protocol of the live custom predictor; a dash for a model."""
     live = _live(row)
@@ -68,6 +78,7 @@ _FACTS: render.Columns = {
     **_COLUMNS,
     "image": _image,
     "model pool": _pool,
+    "saved by sleep": _saved,
     "policy": "policy",
     "access": lambda row: _names(row.get("access")),
     "limits": lambda row: _names(row.get("limits")),

@@ -235,6 +235,20 @@ def test_show_lists_the_revisions(fairlead: Fairlead, api: Any) -> None:
     assert said.splitlines()[-1].split() == ["digits-00001", "1", "stable", "1/2", "-", "100", "%", "100", "%", "0"]
 
 
+def test_show_says_what_scaling_to_zero_saved(fairlead: Fairlead, api: Any) -> None:
+    for slept, line in (
+        ({}, "-"),
+        ({"asleep_hours": 0.0, "asleep_saved": None, "currency": ""}, "-"),
+        ({"asleep_hours": 3.0, "asleep_saved": None, "currency": ""}, "3.00 replica hours"),
+        ({"asleep_hours": 3.0, "asleep_saved": 1.5, "currency": "EUR"}, "3.00 replica hours, 1.5 EUR"),
+    ):
+        revisions = [SERVICE["revisions"][0] | slept]
+        api.on("GET /services/default/digits", SERVICE | {"stable_revision": "digits-00001", "revisions": revisions})
+        _, said, _ = fairlead("services", "show", "digits")
+        (shown,) = (each for each in said.splitlines() if each.startswith("saved by sleep"))
+        assert shown.removeprefix("saved by sleep").strip() == line
+
+
 def test_show_names_callers_and_limits(fairlead: Fairlead, api: Any) -> None:
     limits = {"requestsPerSecond": 5, "perCaller": {"rowsPerMinute": 9}}
     api.on("GET /services/default/digits", SERVICE | {"access": {"teams": ["fraud", "risk"]}, "limits": limits})
