@@ -122,7 +122,7 @@ else
 	$(EVERYWHERE) $(IN_ORDER) $(call once_more,$(EVERYWHERE))
 endif
 
-ON_SQLITE = $(PYTEST) -m sqlite $$($(BIN)/python -m tests.sqlite_pass)
+ON_SQLITE = $(PYTEST) -m "sqlite$(IN_TIME)" $$($(BIN)/python -m tests.sqlite_pass)
 test-sqlite: setup-dev ## what databases and brokers do differently, on SQLite and the broker in the file system, as `make up` has them
 	$(ON_SQLITE) $(IN_ORDER) $(call once_more,$(ON_SQLITE))
 
@@ -157,10 +157,11 @@ suites: setup-dev ## all suites, SIDE_BY_SIDE=2 at a time (1: on one core), and 
 test-images: setup-dev ## the container images, built and run on a Docker engine (root: one of their own; IMAGES as of images)
 	IMAGES="$(IMAGES)" FAIRLEAD_TEST_NETWORK=machine $(PYTEST) tests/docker
 
-# Not in .ci/run: minutes each.
+# Not in .ci/run: minutes each. On SQLite too, what is in its list.
 test-long: setup-dev ## what takes too long for each change: deaths at every line, formats of other libraries, examples, and more on a cluster
 	@$(BIN)/python -m tests.cluster.binaries
 	$(ON_SERVERS) $(PYTEST) -m long $$(grep -rlE 'mark\.long|LONG_ON_KUBERNETES' tests --include='test_*.py') $(TOGETHER)
+	$(PYTEST:$@.json=$@-sqlite.json) -m "sqlite and long" $$($(BIN)/python -m tests.sqlite_pass) $(TOGETHER)
 
 # Not in .ci/run: it needs Java and Maven, which fetches Keycloak once.
 test-keycloak: setup-dev ## sign-in, removal of people and tokens of callers against a real Keycloak

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fairlead_cli.__main__ import main
+from tests.servers.template import copy_sqlite
 
 
 @dataclass(frozen=True)
@@ -134,3 +135,11 @@ def fairlead(
         return code, said.out, said.err
 
     return call
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a SQLite database with all tables, to be copied; made before a test has a cache folder of its own."""
+    file = tmp_path_factory.mktemp("migrated") / "fairlead.sqlite3"
+    copy_sqlite(file)
+    return file

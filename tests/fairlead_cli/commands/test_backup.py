@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sqlite3
 import tarfile
 from collections.abc import Callable
@@ -40,8 +41,8 @@ def _embedded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A home with a database, one model, secrets, and what no backup needs."""
+def home(tmp_path: Path, migrated: Path) -> Path:
+    """A home with a migrated database, one model, secrets, and what no backup needs."""
     made = tmp_path / "old home" / ".fairlead"
     for path, text in {
         "secret-key": "k" * 60,
@@ -54,11 +55,24 @@ def home(tmp_path: Path) -> Path:
     }.items():
         (made / path).parent.mkdir(parents=True, exist_ok=True)
         (made / path).write_text(text)
+    shutil.copyfile(migrated, made / "fairlead.sqlite3")
     with closing(sqlite3.connect(made / "fairlead.sqlite3")) as database, database:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("CREATE TABLE note (text)")
         database.execute("INSERT INTO note VALUES ('committed')")
     return made
+
+
+def test_a_database_of_before_is_migrated_by_the_restore(fairlead: Fairlead, home: Path, tmp_path: Path) -> None:
+    (home / "fairlead.sqlite3").unlink()
+    with closing(sqlite3.connect(home / "fairlead.sqlite3")) as database, database:
+        database.execute("CREATE TABLE note (text)")
+    fairlead("backup", str(tmp_path / "b.tar"), "--home", str(home))
+    code, _, complained = fairlead("restore", str(tmp_path / "b.tar"), "--home", str(tmp_path / "new"))
+    assert (code, complained) == (0, "")
+    with closing(sqlite3.connect(tmp_path / "new" / "fairlead.sqlite3")) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert {"note", "registry_modelversion"} <= tables
 
 
 def test_programs_are_told_of_files_and_folders(fairlead: Fairlead, home: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`fairlead rotate-secret-key` on a home that nothing runs in; `tests/runbooks` does it to a platform that serves."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,8 +29,11 @@ def test_the_key_is_another_and_the_one_before_is_forgotten(fairlead: Fairlead, 
 
 
 @pytest.mark.parametrize("had_the_new_key", [True, False])
-def test_one_that_was_interrupted_is_finished(fairlead: Fairlead, tmp_path: Path, had_the_new_key: bool) -> None:
+def test_one_that_was_interrupted_is_finished(
+    fairlead: Fairlead, tmp_path: Path, migrated: Path, had_the_new_key: bool
+) -> None:
     home = prepare(tmp_path)
+    shutil.copyfile(migrated, tmp_path / "fairlead.sqlite3")
     present = home.secret_key.read_text()
     home.earlier_secret_keys.write_text("e" * 40 if had_the_new_key else present)
     assert fairlead("rotate-secret-key", "--home", str(tmp_path))[0] == 0
