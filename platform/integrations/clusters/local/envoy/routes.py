@@ -254,7 +254,7 @@ def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
     added += pools.names(service, backend) if backend.pooled else []
     is_mixed = not backend.pooled and any(each.pooled for each in service.backends)
     return {
-        "name": cluster_name(service.namespace, backend.revision, use, backend.slept_at),
+        "name": _cluster(service, backend, use),
         "weight": backend.share_percent,
         "response_headers_to_add": [
             {
@@ -265,6 +265,13 @@ def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
         **({"request_headers_to_add": added} if added else {}),
         **({"request_headers_to_remove": [SERVICE_METADATA]} if is_mixed else {}),
     }
+
+
+def _cluster(service: ServiceRoute, backend: Backend, use: ClusterUse) -> str:
+    if backend.pool:
+        namespace, _, pool = backend.pool.partition("/")
+        return cluster_name(namespace, pool, use)
+    return cluster_name(service.namespace, backend.revision, use, backend.slept_at)
 
 
 def _by_version(service: ServiceRoute) -> Iterator[tuple[str, list[Backend]]]:
