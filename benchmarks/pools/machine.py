@@ -2,9 +2,9 @@
 
     python -m benchmarks.pools.machine [--models 10000] [--replicas 2] [--memory-mib 1024] [--seconds 60] [--clients 16]
 
-Every model is a service of its own with files of its own, which clients ask over HTTP through the gateway by Zipf's law.
-In the last phases a replica is added, one is removed and one is killed. Each phase prints what clients saw, and what the
-replicas counted; the run fails where a request failed, or where the models took more memory than they may.
+Every model is a service of its own with files of its own, which clients ask over HTTP through the gateway by Zipf's
+law. In the last phases a replica is added, one is removed and one is killed. Each phase prints what clients saw, and
+what the replicas counted; the run fails where a request failed, or where the models took more memory than they may.
 """
 
 import argparse

@@ -40,6 +40,8 @@ RETRY = {
     ],
     "host_selection_retry_max_attempts": 3,
 }
+RETRY_IN_POOLS = {**RETRY, "retry_on": f"{RETRY['retry_on']},reset"}
+"""A replica that ends takes the requests of many services with it: they go on at another, which loads their models."""
 _ALLOWED = "the gateway lets through infer calls and what only reads: health, metadata, configuration and statistics"
 
 _ASLEEP_META = (
@@ -63,7 +65,7 @@ def routes(service: ServiceRoute) -> Json:
             {
                 "name": service.key,
                 "domains": ["*"],
-                "retry_policy": RETRY,
+                "retry_policy": RETRY_IN_POOLS if any(each.pooled for each in service.backends) else RETRY,
                 "typed_per_filter_config": {
                     **access.of_service(service.access, service.called),
                     **cors.of_service(service.cors),
