@@ -79,6 +79,7 @@ def test_services_without_replicas_are_answered_and_rolled_out_by_their_pools(
 def test_requests_go_where_the_hash_says_over_both_protocols(cluster: Cluster, runtime: str) -> None:
     cluster.start(runtime=runtime, start_s=60)
     apply_pool(cluster)
+    until(lambda: pool_is_ready(cluster), "the pool is ready before there is any artifact")
     services = [f"model-{number}" for number in range(8)]
     for service in services:
         cluster.apply_to(service, 1, cluster.revision(2, 100, pool=POOL))

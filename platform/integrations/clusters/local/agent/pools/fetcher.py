@@ -45,7 +45,9 @@ class PoolFetcher:
         self._name = f"{pool}{SUFFIX}"
         folder = workshop.layout.pools / pool
         self.catalog, self.cache = folder / "catalog", folder / "cache"
-        for each in (self.catalog, self.cache):
+        self._artifacts = Path(os.environ.get("FAIRLEAD_ARTIFACTS_FOLDER", workshop.layout.home / "artifacts"))
+        # Its sandbox opens what is there when it starts, and the first model may be pushed later.
+        for each in (self.catalog, self.cache, self._artifacts):
             each.mkdir(parents=True, exist_ok=True)
         # Replicas of an earlier agent see this folder, so that it stays the same.
         self.socket = folder_of(workshop.layout, self._name) / "fetcher"
@@ -86,7 +88,6 @@ class PoolFetcher:
     def _program(self) -> Program:
         layout = self._workshop.layout
         command = _program_of(self._workshop.runtime)
-        artifacts = Path(os.environ.get("FAIRLEAD_ARTIFACTS_FOLDER", layout.home / "artifacts"))
         return Program(
             command=[
                 *command,
@@ -101,7 +102,7 @@ class PoolFetcher:
             record=layout.run / f"{self._name}.json",
             sandbox=confined(
                 command,
-                read=[artifacts, self.catalog],
+                read=[self._artifacts, self.catalog],
                 write=[self.cache, self.socket.parent],
                 network=NetworkAccess.ALL,
             ),
