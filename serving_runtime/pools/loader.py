@@ -134,7 +134,7 @@ class PoolLoader(OnDemand):
         name = str(key)
         self._failures.pop(name, None)
         if not self._is_loaded(name):
-            await self.arrive(name, 0)
+            await super().arrive(name, 0)  # no request misses it
 
     def _is_loaded(self, name: str) -> bool:
         model = self._lifecycle.models.get(name)

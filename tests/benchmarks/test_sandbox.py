@@ -54,6 +54,7 @@ def test_the_table_has_medians_and_their_ratios() -> None:
     ]
 
 
+@pytest.mark.long
 def test_it_measures_replicas_with_and_without(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.sandbox", "--rounds", "1", "--requests", "50"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)

@@ -78,6 +78,7 @@ def grow(of: InferenceService, until: int) -> None:
     Revision.objects.bulk_create(rows, batch_size=500)
 
 
+@pytest.mark.long
 def test_no_page_grows_with_the_number_of_services(settings: Settings, tmp_path: Path) -> None:
     settings.CLUSTER_FOLDER = tmp_path / "nothing"
     service, client = scenes.service(), signed_in()

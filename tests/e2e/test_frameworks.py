@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.harness import Platform
 from tests.serving_runtime._support.conformance import CASES, rows
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed: pip install 'fairlead[xgboost]'")
 skops_io = pytest.importorskip("skops.io", reason="skops is not installed: pip install 'fairlead[sklearn]'")

@@ -74,6 +74,7 @@ def test_the_same_version_agrees_and_a_wrong_one_is_found_out(anywhere: Platform
         assert client.get(f"services/default/digits/replays/{same['id']}")["recording"] is None
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_in_the_middle_is_followed_by_another(
     anywhere: Platform, models: Path, tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ def test_secrets_are_rotated(platform: Platform, shell: Shell) -> None:
     until_answered(platform)
 
 
+@pytest.mark.long
 def test_a_backup_is_restored(platform: Platform, shell: Shell) -> None:
     with followed("how-to/back-up-and-restore.md", shell) as page:
         page.follow()

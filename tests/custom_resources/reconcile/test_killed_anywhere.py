@@ -309,6 +309,7 @@ def test_wherever_the_controller_is_killed_all_is_as_if_it_had_not_been(
     assert may == world.requests | reads, "the role allows what the controller does, and nothing else"
 
 
+@pytest.mark.long
 def test_the_same_holds_for_an_object_of_kserves(world: World, every: int) -> None:
     lives_as_an_object_of_kserves(world)
     assert world.deaths > 30 / every

@@ -253,6 +253,7 @@ async def test_a_version_is_prefetched_and_a_name_that_is_none_refused(place: Pl
         async with engine_of(place) as (engine, pool):
             await pool.prefetch("ns.a@1")
             await pool.prefetch("ns.a@1")
+            assert pool.counts.misses == 0, "no request has waited"
             assert loaded(engine) == ["ns.a@1"]
             for name in ("ns.a", "ns.a@2", "ns.b@1", "../a@1", "ns.a@1/x"):
                 with pytest.raises(NotFound):
