@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from common.errors import Unavailable
 from integrations.clusters.base import Desired, DesiredRevision, ReplicaPhase
 from integrations.clusters.local.pid_files import read_record
 from pools.domain.figures import PoolFigures, figures
@@ -172,7 +173,11 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 def counted(cluster: Cluster) -> PoolFigures:
     """Return what the replicas have counted since they started."""
     replicas = [each for one in cluster.driver.observe("default", "warm").revisions for each in one.replicas]
-    return figures([cluster.driver.metrics_page("default", each) for each in replicas if each.metrics_url])
+    pages = []
+    for each in replicas:
+        with contextlib.suppress(Unavailable):  # it has just ended
+            pages.append(cluster.driver.metrics_page("default", each))
+    return figures(pages)
 
 
 async def phase(
