@@ -17,7 +17,7 @@ from common.http.filters import Filter
 from common.http.listing import ListView
 from deployments.models import InferenceService
 from pools.domain.figures import ModelUse, PoolFigures, slowest
-from pools.selectors import budget_bytes, pool_figures, pool_get, pool_members, pool_query, shared_with
+from pools.selectors import model_pool, pool_figures, pool_get, pool_members, pool_query
 
 _MODELS_SHOWN, _SLOWEST_SHOWN = 100, 10
 
@@ -40,11 +40,11 @@ class PoolSerializer(serializers.Serializer[InferenceService]):
 
     def get_memory_budget_bytes(self, pool: InferenceService) -> int:
         """Return the memory that the models of a replica may take."""
-        return budget_bytes(pool)
+        return model_pool(pool).memory_budget_bytes
 
     def get_shared_with(self, pool: InferenceService) -> list[str]:
         """Return the namespaces that may use it."""
-        return list(shared_with(pool))
+        return list(model_pool(pool).shared_with)
 
 
 class ModelUseSerializer(serializers.Serializer[ModelUse]):

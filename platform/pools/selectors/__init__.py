@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Concat
 
 from clusters.services.connection import driver_now
 from common.errors import NotFound, Unavailable
-from deployments.domain.service_file import parse_service
+from deployments.domain.service_file import ModelPool, parse_service
 from deployments.models import InferenceService, Revision
 from deployments.selectors import service_query
 from pools.domain.figures import PoolFigures, figures
@@ -55,16 +55,10 @@ def pool_members(pool: InferenceService) -> QuerySet[InferenceService]:
     return service_query().filter(Exists(inside))
 
 
-def shared_with(pool: InferenceService) -> Sequence[str]:
-    """Return the namespaces beside its own whose services may be in a pool; `*` for all."""
+def model_pool(pool: InferenceService) -> ModelPool:
+    """Return what the file of a pool says of it."""
     found = parse_service(pool.document, namespace=pool.namespace, name=pool.name).model_pool
-    return () if found is None else found.shared_with
-
-
-def budget_bytes(pool: InferenceService) -> int:
-    """Return the memory that the models of a replica may take."""
-    found = parse_service(pool.document, namespace=pool.namespace, name=pool.name).model_pool
-    return 0 if found is None else found.memory_budget_bytes
+    return ModelPool(0) if found is None else found  # not its file any more
 
 
 def pool_figures(pool: InferenceService, *, now: datetime) -> PoolFigureView:

@@ -11,7 +11,7 @@ from accounts.auth.permissions import page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from pools.domain.figures import slowest
-from pools.selectors import budget_bytes, pool_figures, pool_get, pool_members, pool_query, shared_with
+from pools.selectors import model_pool, pool_figures, pool_get, pool_members, pool_query
 
 _POOLS_SHOWN, _MODELS_SHOWN, _SLOWEST_SHOWN, _SERVICES_SHOWN = 100, 25, 5, 50
 
@@ -24,7 +24,7 @@ def pool_list_page(request: HttpRequest) -> HttpResponse:
     pools = pool_query().filter(visible(page_token(request), Owned.NAMESPACE, "namespace"))
     found = list(pools.order_by("namespace", "name")[: _POOLS_SHOWN + 1])
     context = {
-        "rows": [(pool, budget_bytes(pool), shared_with(pool)) for pool in found[:_POOLS_SHOWN]],
+        "rows": [(pool, model_pool(pool)) for pool in found[:_POOLS_SHOWN]],
         "are_more": len(found) > _POOLS_SHOWN,
         "shown": _POOLS_SHOWN,
     }
@@ -42,8 +42,7 @@ def pool_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     models = seen.total.models
     context = {
         "pool": pool,
-        "budget_bytes": budget_bytes(pool),
-        "shared_with": shared_with(pool),
+        "shared_with": model_pool(pool).shared_with,
         "total": seen.total,
         "replicas": seen.replicas,
         "problem": seen.problem,

@@ -146,3 +146,15 @@ def test_only_a_replica_that_takes_no_requests_may_be_silent():
         assert [each.source for each in collect(counted_by_replicas(serving, silent), page_of)] == ["pod"]
     with pytest.raises(Unavailable, match="default/silent cannot be read"):
         collect(counted_by_replicas(serving, replace(silent, phase=ReplicaPhase.READY)), page_of)
+
+
+def test_of_a_pools_page_a_service_has_its_versions_rows_and_the_pool_those_of_all() -> None:
+    page = "process_start_time_seconds 5\n"
+    for model, version, requests in (("ns.a", 1, 10), ("ns.a", 2, 20), ("ns.b", 1, 40)):
+        labels = f'{{model="{model}",version="{version}"}}'
+        page += f"nv_inference_request_success{labels} {requests}\nfairlead_inflight_requests{labels} {requests}\n"
+    pooled = ObservedRevision("a-00002", 100, pooled_as="ns.a@2")
+    found = replica_sample(pooled, REPLICA, page, "a")
+    assert (found.requests, found.in_flight, found.started_at) == (20, 20, 5)
+    pool = replica_sample(ObservedRevision("warm-00001", 100, is_pool=True), REPLICA, page, "warm")
+    assert (pool.requests, pool.in_flight) == (70, 70)

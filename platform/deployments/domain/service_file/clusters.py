@@ -35,6 +35,12 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             field=f"{access.FIELD}.subjects",
         )
     _refuse_container(kind, spec)
+    if kind != LOCAL and spec.scaling.may_sleep:
+        raise InvalidInput(
+            "spec.predictor.minReplicas is 0, and no service on Kubernetes can scale to zero: only the gateway of the "
+            "local cluster holds requests; write 1 or more",
+            field="spec.predictor.minReplicas",
+        )
     if kind != LOCAL and spec.pool and spec.pool != f"{spec.namespace}/{spec.pool.partition('/')[2]}":
         raise InvalidInput(
             f"{POOL} is {spec.pool!r}, but on Kubernetes a service is in a pool of its own namespace; name one of "

@@ -77,6 +77,6 @@ def refuse_custom(service: InferenceService, revision: Revision | None, what: st
     if revision is not None and (revision.pool or revision.model_pool):
         pool = revision.pool or service
         raise Conflict(
-            f"the replicas of model pool {pool} serve many models, and {what.replace('gives', 'give')}; that is for "
-            "services with replicas of their own"
+            f"the runtime of model pool {pool} serves many models and {what}; that is for services with replicas of "
+            "their own"
         )

@@ -307,7 +307,6 @@ def _create_revision(
 ) -> Revision:
     service = change.service
     _refuse_without_image(service.cluster, spec)
-    _refuse_sleep(service.cluster, spec)
     check_pod(service.cluster, spec.pod)
     service.revision_seq += 1
     revision = Revision(
@@ -360,16 +359,6 @@ def _refuse_without_image(cluster: Cluster, spec: ServiceSpec) -> None:
             f"{field}: the file of cluster {cluster.name} names no image with CUDA; apply it with gpuRuntimeImage, or "
             "leave the GPU out",
             field=field,
-        )
-
-
-def _refuse_sleep(cluster: Cluster, spec: ServiceSpec) -> None:
-    """Raise InvalidInput where a service is to sleep on a cluster whose gateway holds no requests."""
-    if spec.scaling.may_sleep and cluster.kind != LOCAL:
-        raise InvalidInput(
-            f"spec.predictor.minReplicas is 0, and no service of cluster {cluster.name} can scale to zero: only the "
-            "gateway of the local cluster holds requests; write 1 or more",
-            field="spec.predictor.minReplicas",
         )
 
 

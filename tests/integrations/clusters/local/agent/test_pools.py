@@ -108,6 +108,27 @@ def test_a_model_in_python_has_a_worker_of_its_own(cluster: Cluster, runtime: st
     assert answer(cluster, "digits")[0] == [10, 20, 30, 40]
 
 
+def test_a_service_moves_into_a_pool_and_out_of_it(cluster: Cluster, runtime: str, traffic: type[Traffic]) -> None:
+    cluster.start(runtime=runtime, start_s=60)
+    apply_pool(cluster, replicas=1)
+    cluster.apply(1, cluster.revision(1, 100))
+    cluster.until_weights(r1=100)
+    with traffic(cluster.url) as sent:
+        cluster.apply(2, cluster.revision(1, 50), cluster.revision(2, 50, pool=POOL))
+        cluster.until_weights(r1=50, r2=50)
+        sent.until_sent(30)
+        cluster.apply(3, cluster.revision(2, 100, pool=POOL))
+        cluster.until_weights(r2=100)
+        cluster.apply(4, cluster.revision(2, 50, pool=POOL), cluster.revision(3, 50))
+        cluster.until_weights(r2=50, r3=50)
+        sent.until_sent(30)
+        cluster.apply(5, cluster.revision(3, 100))
+        cluster.until_weights(r3=100)
+        sent.until_sent(20)
+    assert sent.failures == []
+    assert answer(cluster, "digits")[0] == [3, 6, 9, 12]
+
+
 def test_a_pool_itself_answers_nothing(cluster: Cluster, runtime: str) -> None:
     cluster.start(runtime=runtime, start_s=60)
     apply_pool(cluster, replicas=1)
