@@ -88,6 +88,7 @@ class ObservedRevision:
         failure: why the cluster creates no replica of it; None where it does.
         pooled_as: `namespace.service@version`, as which its pool's replicas count its requests; `replicas` are those
             then. Empty where it has its own.
+        pool: that pool, `namespace/name`.
         is_pool: its replicas answer for the services in the pool that it is of.
         slept_at: as of `DesiredRevision`, of its present replicas, or of its sleep.
         woken_at: Unix seconds when a request woke it from that sleep; None while it is asleep, or was not.
@@ -105,6 +106,7 @@ class ObservedRevision:
     failure: Failure | None = None
     explainer: ObservedCompanion | None = None
     pooled_as: str = ""
+    pool: str = ""
     is_pool: bool = False
     slept_at: float | None = None
     woken_at: float | None = None

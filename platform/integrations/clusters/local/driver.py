@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from common.disk_full import is_no_room, refused
@@ -30,10 +31,12 @@ from integrations.clusters.base import (
     Observed,
     ObservedNode,
     ObservedReplica,
+    ObservedRevision,
     OnStage,
     Patch,
     PodTemplates,
     ReadSecrets,
+    ReplicaPhase,
     WorkloadIdentity,
 )
 from integrations.clusters.base.failures import MAX_LOG_BYTES, last_lines
@@ -152,6 +155,14 @@ class LocalDriver:
     def observe(self, namespace: str, service: str) -> Observed:
         """Return the service as the agent reports it; raises Unavailable without a recent heartbeat of the agent."""
         self._cluster_status()
+        found = self._status(namespace, service)
+        if not any(revision.pool for revision in found.revisions):
+            return found
+        pools = {each.pool: self._status(*each.pool.split("/")) for each in found.revisions if each.pool}
+        revisions = (_with_replicas(each, pools[each.pool]) if each.pool else each for each in found.revisions)
+        return replace(found, revisions=tuple(revisions))
+
+    def _status(self, namespace: str, service: str) -> Observed:
         try:
             return observed_from_json(read_json(self._layout.status_file(namespace, service), OBSERVED_SCHEMA))
         except FileNotFoundError:
@@ -341,6 +352,16 @@ def _order_in(place: Path) -> Order | None:
         return order_from_json(read_json(place, DESIRED_SCHEMA))
     except (FileNotFoundError, BadFileError):
         return None
+
+
+def _with_replicas(revision: ObservedRevision, pool: Observed) -> ObservedRevision:
+    """Return a revision that a pool answers for with the pool's replicas, without what is of the pool alone."""
+    if not revision.ready_replicas:
+        return revision
+    number = revision.replicas[0].restart_number
+    serving = (each for running in pool.revisions for each in running.replicas if each.phase is ReplicaPhase.READY)
+    replicas = tuple(replace(each, restarts=0, failure=None, restart_number=number) for each in serving)
+    return replace(revision, replicas=replicas or revision.replicas)
 
 
 def _what_a_pool_cannot_serve(revision: DesiredRevision) -> str:

@@ -221,7 +221,9 @@ class Agent:
             await asyncio.wait_for(asyncio.gather(*looking), self._timing.probe_timeout_s)
         known = [revision for service in self._services.values() for revision in service.endpoints()]
         for (namespace, _), was in self._pooled.items():
-            known += [RevisionEndpoints(namespace, each.name, pooled=True) for each in was.revisions]
+            known += [
+                RevisionEndpoints(namespace, each.name, pooled=True) for each in was.revisions if each.gateway_since
+            ]
         self._router.take_up(known, since)
         if self._earlier.programs:
             log.info("goes on with %s", ", ".join(sorted(self._earlier.programs)))
@@ -241,6 +243,7 @@ class Agent:
 
     def _scale(self, key: Key) -> None:
         """Bring a service to its desired state; where a file or folder cannot be made, a later round tries again."""
+        self._services[key].shares_clusters = self._gateway.holds_requests
         if not self._gateway.holds_requests:
             self._services[key].stay_awake(time.time())
         try:

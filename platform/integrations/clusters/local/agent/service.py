@@ -25,13 +25,18 @@ _LONGEST_REASON = 500
 
 
 class Service:
-    """A service as the agent runs it. All methods are quick; replicas run in their own tasks."""
+    """A service as the agent runs it. All methods are quick; replicas run in their own tasks.
+
+    Attributes:
+        shares_clusters: whether services at rest in a pool use its clusters; no gateway of an older release can.
+    """
 
     def __init__(self, workshop: Workshop, pools: Pools, namespace: str, name: str) -> None:
         self.namespace = namespace
         self.name = name
         self.desired = Desired(namespace, name, 0, ())
         self.deleted = False
+        self.shares_clusters = True
         self.complaint = ""
         self._workshop = workshop
         self._pools = pools
@@ -129,7 +134,17 @@ class Service:
                 removal = asyncio.create_task(running.remove())
                 self._removals.add(removal)
                 removal.add_done_callback(self._removed)
+        self._let_rest()
         self._keep_catalogs()
+
+    def _let_rest(self) -> None:
+        """Have a revision that alone has all requests, from a pool, use the pool's own clusters."""
+        desired = self.desired
+        weights = [each.weight_percent for each in desired.revisions]
+        is_plain = weights == [100] and not desired.preview and desired.affinity is None and not self.deleted
+        for running in self._running.values():
+            if isinstance(running, PooledRevision):
+                running.rests = self.shares_clusters and is_plain and len(self._running) == 1
 
     def _begun(self, revision: DesiredRevision) -> RunningRevision | PooledRevision:
         if not revision.pool:
@@ -153,7 +168,12 @@ class Service:
 
     def endpoints(self) -> Iterator[RevisionEndpoints]:
         """Yield the addresses of every running revision that the gateway is to know."""
+        key = f"{self.namespace}/{self.name}"
+        if any(running.revision.is_pool for running in self._running.values()):
+            yield RevisionEndpoints(self.namespace, self.name, self._pools.endpoints(key), pooled=True)
         for running in self._running.values():
+            if isinstance(running, PooledRevision) and running.rests:
+                continue
             if not running.is_waking:
                 yield running.endpoints()
             elif running.why_failed and self._is_refusing:  # lets the requests go that wait for its cluster
@@ -173,6 +193,7 @@ class Service:
                 match=wanted[name].match if name in wanted else (),
                 replicas=running.ready,
                 pooled=isinstance(running, PooledRevision),
+                pool=running.revision.pool if isinstance(running, PooledRevision) and running.rests else "",
                 slept_at=running.slept_at,
             )
             for name, running in sorted(self._running.items())
@@ -250,6 +271,7 @@ class Service:
                     mirror_percent=routed[name].mirror_percent if name in routed else 0,
                     match=routed[name].match if name in routed else (),
                     pooled_as=running.key if isinstance(running, PooledRevision) else "",
+                    pool=running.revision.pool if running is not None else "",
                     is_pool=is_pool,
                     slept_at=slept.get(name),
                     woken_at=self._woken[name][1] if self._slept_from(name) == slept.get(name) else None,
@@ -263,6 +285,7 @@ class Service:
             gateway_stats_url=stats_url,
             message=self.complaint or self._explanation(),
             preview=confirmed.preview if confirmed is not None and confirmed.preview in routed else "",
+            gateway_counts=not any(isinstance(each, PooledRevision) and each.rests for each in self._running.values()),
         )
 
     def _explanation(self) -> str:

@@ -92,6 +92,7 @@ def _manager(held_s: float) -> Json:
         },
         "http_filters": [
             name_by_host(),
+            wake.routes_filter(),
             cors.cors_filter(),
             *access.filters(),
             *limits.filters(),

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from integrations.clusters.base import CallerKeys
@@ -38,18 +39,33 @@ class Kind(StrEnum):
         return self in (Kind.CLUSTERS, Kind.SCOPES)
 
 
-@dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource on the wire; `version` depends on its content only, the same from any agent."""
+    """One resource on the wire, rendered when it is needed.
 
-    content: bytes
-    version: str
+    Attributes:
+        on_demand: Envoy requests it when a request needs it, if ever.
+    """
+
+    def __init__(self, render: Callable[[], Json], *, on_demand: bool = False) -> None:
+        self.on_demand = on_demand
+        self._render = render
 
     @classmethod
     def of(cls, rendered: Json) -> "Resource":
         """Return the resource of protobuf's JSON."""
-        content = api.encoded(rendered)
-        return cls(content, hashlib.blake2b(content, digest_size=8).hexdigest())
+        found = cls(lambda: rendered)
+        _ = found.version
+        return found
+
+    @cached_property
+    def content(self) -> bytes:
+        """Return its protobuf."""
+        return api.encoded(self._render())
+
+    @cached_property
+    def version(self) -> str:
+        """Return its version, which depends on its content only: the same from any agent."""
+        return hashlib.blake2b(self.content, digest_size=8).hexdigest()
 
 
 Resources = Mapping[str, Resource]
@@ -83,7 +99,7 @@ class Renderer:
     def routes(self, services: Iterable[ServiceRoute]) -> Resources:
         """Return the routes of every service and preview."""
         named = {service.key: service for service in with_previews(services)}
-        return self._rendered(Kind.ROUTES, named, routes)
+        return self._rendered(Kind.ROUTES, named, routes, lambda service: service.is_on_demand)
 
     def extensions(self, keys: CallerKeys, exceeded: RowsExceeded) -> Resources:
         """Return the filters that check the tokens of callers and limit their requests, each of what concerns it."""
@@ -103,17 +119,29 @@ class Renderer:
     def scopes(self, services: Iterable[ServiceRoute]) -> Resources:
         """Return the scopes of every service and preview."""
         named = {
-            scope_name(way, service.key): (way, service.key) for service in with_previews(services) for way in FOUND_BY
+            scope_name(way, service.key): (way, service.key, service.is_on_demand)
+            for service in with_previews(services)
+            for way in FOUND_BY
         }
-        return self._rendered(Kind.SCOPES, named, lambda subject: scope(*subject))
+        return self._rendered(Kind.SCOPES, named, lambda each: scope(each[0], each[1], on_demand=each[2]))
 
-    def _rendered(self, kind: Kind, named: Mapping[str, Subject], render: Callable[[Subject], Json]) -> Resources:
+    def _rendered(
+        self,
+        kind: Kind,
+        named: Mapping[str, Subject],
+        render: Callable[[Subject], Json],
+        is_on_demand: Callable[[Subject], bool] = lambda _: False,
+    ) -> Resources:
         kept = self._kept.get(kind, {})
         found: dict[str, tuple[Hashable, Resource]] = {}
         for name, subject in named.items():
             before = kept.get(name)
             if before is None or not (before[0] is subject or before[0] == subject):
-                before = subject, Resource.of(render(subject))
+                later = is_on_demand(subject)
+                before = (
+                    subject,
+                    (Resource(partial(render, subject), on_demand=True) if later else Resource.of(render(subject))),
+                )
             found[name] = before
         self._kept[kind] = found
         return {name: resource for name, (_, resource) in found.items()}

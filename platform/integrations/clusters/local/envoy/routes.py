@@ -40,6 +40,8 @@ RETRY = {
     ],
     "host_selection_retry_max_attempts": 3,
 }
+RETRY_IN_POOLS = {**RETRY, "retry_on": f"{RETRY['retry_on']},reset"}
+"""A replica that ends takes the requests of many services with it: they go on at another, which loads their models."""
 _ALLOWED = "the gateway lets through infer calls and what only reads: health, metadata, configuration and statistics"
 
 _ASLEEP_META = (
@@ -63,7 +65,7 @@ def routes(service: ServiceRoute) -> Json:
             {
                 "name": service.key,
                 "domains": ["*"],
-                "retry_policy": RETRY,
+                "retry_policy": RETRY_IN_POOLS if any(each.pooled for each in service.backends) else RETRY,
                 "typed_per_filter_config": {
                     **access.of_service(service.access, service.called),
                     **cors.of_service(service.cors),
@@ -254,7 +256,7 @@ def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
     added += pools.names(service, backend) if backend.pooled else []
     is_mixed = not backend.pooled and any(each.pooled for each in service.backends)
     return {
-        "name": cluster_name(service.namespace, backend.revision, use, backend.slept_at),
+        "name": _cluster(service, backend, use),
         "weight": backend.share_percent,
         "response_headers_to_add": [
             {
@@ -265,6 +267,13 @@ def _weighted(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
         **({"request_headers_to_add": added} if added else {}),
         **({"request_headers_to_remove": [SERVICE_METADATA]} if is_mixed else {}),
     }
+
+
+def _cluster(service: ServiceRoute, backend: Backend, use: ClusterUse) -> str:
+    if backend.pool:
+        namespace, _, pool = backend.pool.partition("/")
+        return cluster_name(namespace, pool, use)
+    return cluster_name(service.namespace, backend.revision, use, backend.slept_at)
 
 
 def _by_version(service: ServiceRoute) -> Iterator[tuple[str, list[Backend]]]:

@@ -76,6 +76,7 @@ class Backend:
         match: requests that name no version and match all of these are its own; empty gives it its share only.
         replicas: how many take requests.
         pooled: they are a pool's.
+        pool: `namespace/name` of the pool whose clusters it uses, as at rest; empty where it has its own.
         slept_at: as of `RevisionEndpoints`.
         asleep: it has none, and its clusters are unknown to Envoy: requests wait there until one is ready.
     """
@@ -89,6 +90,7 @@ class Backend:
     pooled: bool = False
     slept_at: float = 0.0
     asleep: bool = False
+    pool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,15 @@ class ServiceRoute:
     def key(self) -> str:
         """Return the service's name in a path or in metadata."""
         return f"{self.namespace}/{self.service}"
+
+    @property
+    def is_on_demand(self) -> bool:
+        """Return whether its routes are sent once a request needs them.
+
+        So it is with services at rest in pools, of which there are many. Envoy reads whether a body has a limit before
+        it has the routes.
+        """
+        return self.limits.request_bytes is None and any(backend.pool for backend in self.backends)
 
     @property
     def is_asleep(self) -> bool:

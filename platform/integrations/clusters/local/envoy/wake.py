@@ -59,6 +59,14 @@ def filters(held_s: float = HELD_S) -> list[Json]:
     ]
 
 
+def routes_filter() -> Json:
+    """Return the filter that requests the routes of a service whose scope says that they come on demand.
+
+    It is before the filters that check callers, whose configuration is in the routes.
+    """
+    return {"name": "fairlead-routes", "typed_config": {"@type": _ON_DEMAND}}
+
+
 def of_route(service: str) -> Json:
     """Return the metadata of a route whose requests wait; `service` is its key."""
     return {"metadata": {"filter_metadata": {_METADATA: {_SERVICE: service, _ALL: _ALL}}}}

@@ -163,8 +163,10 @@ class _Stream:
             Unavailable: it refuses one of them; the message is Envoy's.
         """
         known = self.known.get(kind)
+        needed = {name: each for name, each in resources.items() if not each.on_demand}
         if known is None:
-            return not resources and not kind.is_whole
+            return not needed and not kind.is_whole
+        resources = {**known.wanted(resources), **needed} if len(needed) < len(resources) else resources
         if kind is Kind.EXTENSIONS:  # an Envoy that a former release started has fewer filters
             resources = known.wanted(resources)
         for name, each in resources.items():

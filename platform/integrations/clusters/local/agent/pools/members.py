@@ -3,13 +3,14 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from integrations.clusters.base import DesiredRevision
 from integrations.clusters.local.agent.pools.fetcher import PoolFetcher
 from integrations.clusters.local.agent.pools.source import PoolSource
 from integrations.clusters.local.agent.replicas.replica import Replica
 from integrations.clusters.local.agent.replicas.workshop import Workshop
+from integrations.clusters.local.envoy.values import Endpoint
 
 Key = tuple[str, str]  # namespace and service
 _LOADS_AT_ONCE = 8
@@ -73,6 +74,14 @@ class Pools:
     def is_open(self, pool: str) -> bool:
         """Return whether the pool has a fetcher."""
         return self._pools[pool].source is not None
+
+    def endpoints(self, pool: str) -> tuple[Endpoint, ...]:
+        """Return the addresses of the pool's replicas, by whose names requests are hashed to them."""
+        return tuple(
+            replace(each.endpoint, draining=not each.ready, name=each.name)
+            for each in self.replicas(pool)
+            if each.endpoint is not None
+        )
 
     def loading(self, pool: str) -> asyncio.Semaphore:
         """Return what bounds how many models the agent has loaded by the pool at once."""

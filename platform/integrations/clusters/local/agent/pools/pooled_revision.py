@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from urllib.parse import quote
 
 import httpx
@@ -34,6 +33,7 @@ class PooledRevision:
 
     Attributes:
         replicas: its own, of which it has none.
+        rests: it has all requests of its service, by the pool's own clusters. Its model is loaded by requests then.
         slept_at: 0: it never is asleep.
     """
 
@@ -54,6 +54,7 @@ class PooledRevision:
         """Take it up; `is_loaded` if the pool answered for it below an earlier agent."""
         self.revision = revision
         self.mirrored = False
+        self.rests = False
         self.was_ready = False
         self.replicas: list[Replica] = []
         self._pools = pools
@@ -93,6 +94,8 @@ class PooledRevision:
         self.was_ready = wanted > 0 and (self.was_ready or self.ready > 0)
         if not wanted:
             return
+        if self.rests and self._loaded_at:
+            return
         home = self._home_among(self._members())
         if home is None:
             self._loaded_at.clear()
@@ -101,15 +104,11 @@ class PooledRevision:
 
     def endpoints(self) -> RevisionEndpoints:
         """Return the addresses of the pool's replicas."""
-        found = tuple(
-            replace(each.endpoint, draining=not each.ready, name=each.name)
-            for each in self._pools.replicas(self.revision.pool)
-            if each.endpoint is not None
-        )
+        found = self._pools.endpoints(self.revision.pool)
         return RevisionEndpoints(self._namespace, self.revision.name, found, mirrored=self.mirrored, pooled=True)
 
     def observed(self) -> tuple[ObservedReplica, ...]:
-        """Return the pool's replicas as its own."""
+        """Return one replica in the place of the pool's, which `LocalDriver.observe` adds."""
         members = self._members() if self._wanted else ()
         if not members:
             message = f"it waits for a replica of pool {self.revision.pool}" if self._wanted else ""
@@ -118,11 +117,8 @@ class PooledRevision:
         if not self.ready:
             message = self._failure.message if self._failure else f"pool {self.revision.pool} loads its model"
             return (ObservedReplica(members[0].name, ReplicaPhase.STARTING, message=message, failure=self._failure),)
-        return tuple(self._as_its_own(each.observed()) for each in members)
-
-    def _as_its_own(self, replica: ObservedReplica) -> ObservedReplica:
-        """Return a pool's replica without what is of the pool alone: its failures, and when it was restarted."""
-        return replace(replica, restarts=0, failure=None, restart_number=self.revision.restart_number)
+        number = self.revision.restart_number
+        return (ObservedReplica(self.revision.name, ReplicaPhase.READY, restart_number=number),)
 
     async def remove(self) -> None:
         """Have nothing more to do with it."""
