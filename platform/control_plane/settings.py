@@ -175,6 +175,10 @@ USAGE_COLLECTOR_TOKEN = env.secret("FAIRLEAD_USAGE_COLLECTOR_TOKEN")
 USAGE_COLLECTOR_TLS_FOLDER = env.folder("FAIRLEAD_USAGE_COLLECTOR_TLS_FOLDER")
 USAGE_COLLECTOR_METRICS_ADDRESS = env.address("FAIRLEAD_USAGE_COLLECTOR_METRICS_ADDRESS")
 
+# --- services that sleep on Kubernetes --------------------------------------------------------------------------------
+WAKER_ADDRESS = env.address("FAIRLEAD_WAKER_ADDRESS") or ("127.0.0.1", 9002)
+WAKER_NAMESPACES = env.names("FAIRLEAD_WAKER_NAMESPACES", [])
+
 # --- sinks of the audit log -------------------------------------------------------------------------------------------
 AUDIT_SYSLOG = env.syslog("FAIRLEAD_AUDIT_SYSLOG")
 AUDIT_SYSLOG_CA = env.secret("FAIRLEAD_AUDIT_SYSLOG_CA")

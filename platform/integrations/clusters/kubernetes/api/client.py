@@ -150,14 +150,14 @@ class Api:
             _Asked("PATCH", path, query={"fieldManager": FIELD_MANAGER}, body=changes, content_type=_MERGE)
         )
 
-    def scale(self, kind: Kind, metadata: Json, replicas: int) -> None:
-        """Set the number of replicas of an object, under any manager, unless it was changed since it was read.
+    def scale(self, kind: Kind, metadata: Json, replicas: int, *, manager: str = FIELD_MANAGER) -> None:
+        """Set the number of replicas of an object, as its one manager, unless it was changed since it was read.
 
         It is an apply, since the API server does not record who else changes the number before someone applied it.
         """
         read = {name: metadata[name] for name in ("name", "namespace", "resourceVersion")}
         body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": read, "spec": {"replicas": replicas}}
-        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        query = {"fieldManager": manager, "force": "true"}
         path = f"{kind.path(metadata['namespace'], metadata['name'])}/scale"
         self._call(_Asked("PATCH", path, query=query, body=body, content_type=_APPLY))
 

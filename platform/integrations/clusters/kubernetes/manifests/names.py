@@ -32,6 +32,8 @@ CATALOG = "fairlead/catalog"
 """On the ConfigMaps with the catalog of a pool: its name."""
 APPLIED = "fairlead/applied"
 """The digest of the manifest applied last."""
+SLEPT = "fairlead/slept-at"
+"""On a Deployment: when its revision went to sleep last, in Unix seconds; with 0 replicas it is asleep."""
 CONFIRMED = "fairlead/confirmed"
 """On a service's HTTPRoute: the routing that the gateway confirmed before the route was changed."""
 

@@ -26,6 +26,8 @@ from integrations.clusters.kubernetes.manifests.names import APPLIED, Manifest
 from integrations.clusters.kubernetes.observe.field_ownership import Owner, Ownership, Path, element, shown
 
 FIELD_MANAGER = "fairlead"
+WAKER = "fairlead-waker"
+"""Manager of the number of replicas that a request raised from zero, until the driver has it from the reconciler."""
 _REPLICAS: Path = ("f:spec", "f:replicas")
 _AUTOSCALERS = "kube-controller-manager"
 _LONGEST_VALUE = 200

@@ -10,6 +10,7 @@ from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
 from integrations.clusters.kubernetes.api.resource_types import Kind, kind_of
 from integrations.clusters.kubernetes.manifests.names import MANAGED, SERVICE
+from integrations.clusters.kubernetes.observe.drift import FIELD_MANAGER
 from integrations.clusters.kubernetes.watches.cache import Cache
 
 Json = dict[str, Any]
@@ -63,10 +64,10 @@ class CachedApi(Api):
         self.cache.written(kind, found)
         return found
 
-    def scale(self, kind: Kind, metadata: Json, replicas: int) -> None:
+    def scale(self, kind: Kind, metadata: Json, replicas: int, *, manager: str = FIELD_MANAGER) -> None:
         """Set the number of replicas as `Api.scale` does."""
         with self._read_again(kind, metadata["namespace"], metadata["name"]):
-            super().scale(kind, metadata, replicas)
+            super().scale(kind, metadata, replicas, manager=manager)
 
     @contextmanager
     def _read_again(self, kind: Kind, namespace: str, name: str) -> Iterator[None]:

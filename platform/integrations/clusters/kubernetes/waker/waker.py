@@ -1,0 +1,128 @@
+"""Requests that wait for the first replica of a service: who may wake it, how many wait, and for how long.
+
+                  awake, stopped, or not known -----------------------> goes on
+    a request --> a probe, or a caller whose key does not suffice ----> answered, by Envoy's own filters for keys
+                  any other of a service without a ready replica -----> waits; one replica is started where it has none
+
+A request that waits is in Envoy, which reads its body no further than the buffer of its connection.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from common.errors import Conflict, FairleadError
+from integrations.clusters.kubernetes.waker.callers import may_wake
+from integrations.clusters.kubernetes.waker.calls import ALLOWED, Call, healthy, refused
+from integrations.clusters.kubernetes.waker.replicas import Replicas, State
+
+logger = logging.getLogger(__name__)
+_LOOK_AGAIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of waiting.
+
+    Attributes:
+        of_service, of_all: requests that wait at once.
+        held_s: how long one waits.
+        settle_s: how long it goes on waiting once a replica is ready, until the nodes send connections to it:
+            kube-proxy takes up changes once a second.
+    """
+
+    of_service: int = 128
+    of_all: int = 512
+    held_s: float = 60.0
+    settle_s: float = 1.0
+
+
+class Waker:
+    """Answers Envoy's calls; all of it runs on one event loop, but for `changed`."""
+
+    def __init__(self, replicas: Replicas, limits: Limits | None = None, now: Callable[[], float] = time.time) -> None:
+        self._replicas, self._limits, self._now = replicas, limits or Limits(), now
+        self._loop = asyncio.get_running_loop()
+        self._waiting: Counter[str] = Counter()
+        self._changes: dict[str, asyncio.Event] = {}
+        self._starts: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Return how many requests wait now."""
+        return self._waiting.total()
+
+    def changed(self, services: Iterable[tuple[str, str]]) -> None:
+        """Look again at these services, by namespace and name; for other threads."""
+        keys = [f"{namespace}/{service}" for namespace, service in services]
+        self._loop.call_soon_threadsafe(self._look_again, keys)
+
+    async def answer(self, call: Call) -> bytes:
+        """Return the answer to one call, once there is one."""
+        state = self._replicas.state(call)
+        if state is None or state.is_ready or not state.may_wait or not self._may_wake(state, call):
+            return ALLOWED
+        if call.is_probe:
+            return healthy(call)
+        if call.needs_replica:
+            return refused(call, f"service {call.key} is asleep: an infer request wakes it")
+        if self._waiting[call.key] >= self._limits.of_service or self.waiting >= self._limits.of_all:
+            return refused(
+                call, f"{call.key} is asleep, and as many requests wait for its first replica as may; try again soon"
+            )
+        self._waiting[call.key] += 1
+        try:
+            return await self._held(call)
+        finally:
+            self._waiting[call.key] -= 1
+            if not self._waiting[call.key]:
+                del self._waiting[call.key]
+                self._changes.pop(call.key, None)
+
+    def _may_wake(self, state: State, call: Call) -> bool:
+        return state.policy is not None and may_wake(state.policy, call.token, self._now())
+
+    async def _held(self, call: Call) -> bytes:
+        deadline = self._loop.time() + self._limits.held_s
+        while (left_s := deadline - self._loop.time()) > 0:
+            change = self._changes.setdefault(call.key, asyncio.Event())
+            state = self._replicas.state(call)
+            if state is not None and state.is_ready:
+                await asyncio.sleep(self._limits.settle_s)
+                return ALLOWED
+            if state is not None and not state.may_wait:
+                return ALLOWED
+            if state is not None and state.is_asleep:
+                await self._started(call)
+            try:
+                await asyncio.wait_for(change.wait(), min(left_s, _LOOK_AGAIN_S))
+            except TimeoutError:
+                continue
+        return refused(
+            call, f"{call.key} was asleep, and no replica was ready within {self._limits.held_s:g} s; try again soon"
+        )
+
+    async def _started(self, call: Call) -> None:
+        """Start a replica, once for all requests that wait for it; the end of one of them ends no start."""
+        task = self._starts.get(call.key)
+        if task is None:
+            task = self._starts[call.key] = self._loop.create_task(self._start(call))
+            task.add_done_callback(lambda _: self._starts.pop(call.key, None))
+        await asyncio.shield(task)
+
+    async def _start(self, call: Call) -> None:
+        try:
+            await asyncio.to_thread(self._replicas.start, call)
+            logger.info("a request wakes service %s", call.key)
+        except Conflict:
+            logger.info("service %s was changed while a request was to wake it; it is tried again", call.key)
+        except FairleadError as error:
+            logger.warning("service %s cannot be woken: %s", call.key, error.message)
+
+    def _look_again(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            if (change := self._changes.pop(key, None)) is not None:
+                change.set()
