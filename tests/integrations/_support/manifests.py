@@ -34,6 +34,7 @@ from integrations.clusters.kubernetes.options import (
     ModelSource,
     Options,
     Telemetry,
+    WakerReference,
 )
 
 GOLDEN = Path(__file__).parents[1] / "clusters" / "kubernetes" / "golden"
@@ -53,6 +54,8 @@ def given(case: str) -> tuple[Desired, dict[str, int], Options]:
     if "telemetry" in options:
         its = options["telemetry"]
         options["telemetry"] = Telemetry(its["otlp"], LogFormat(its["logs"]))
+    if "waker" in options:
+        options["waker"] = WakerReference(**options["waker"])
     options["gpu_allocation"] = GpuAllocation(options.get("gpu_allocation", "devicePlugin"))
     options["queue_names"] = tuple(options.get("queue_names", ()))
     options["models_from"] = ModelSource(options.get("models_from", "claim"))

@@ -307,6 +307,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 pool_memory_bytes=0 if revision.model_pool is None else revision.model_pool.memory_budget_bytes,
                 pool=revision.pool,
                 slept_at=None if service.stopped else revision.slept_at,
+                may_sleep=revision.scaling.may_sleep,
             )
             for revision in service.revisions
             if revision.stopped_at is None

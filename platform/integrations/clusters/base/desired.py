@@ -291,6 +291,7 @@ class DesiredRevision:
             cluster without pods. What they hold is what runs: no change of the desired state.
         slept_at: Unix seconds when it last went to sleep; None where it never did. With 0 replicas it is asleep: the
             gateway holds its requests, and the first of them wakes it. The driver starts one replica by itself then.
+        may_sleep: it has no replicas while no request comes (`minReplicas: 0`), and the first request starts one.
         has_served: it had ready replicas once, so that its present pod templates stay, recorded or not.
     """
 
@@ -328,6 +329,7 @@ class DesiredRevision:
     pool_memory_bytes: int = 0
     pool: str = ""
     slept_at: float | None = None
+    may_sleep: bool = False
 
     @property
     def companions(self) -> Mapping[CompanionKind, DesiredCompanion]:

@@ -64,6 +64,7 @@ from integrations.clusters.kubernetes.observe.gateway_features import (
     GatewayClass,
     asks_much,
     policy_fields,
+    refuse_sleep,
     refuse_unsupported,
 )
 from integrations.clusters.kubernetes.observe.observation import Found, observed, observed_in_pool, replicas_of
@@ -344,6 +345,7 @@ class KubernetesDriver:
             there = self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service)
             refuse_images(rendered, options, there, pinned)
         self._check_pools(desired, options)
+        refuse_sleep(desired, options)
         if not asks_much(desired):
             return
         for gateway in (options.gateway, *options.also):

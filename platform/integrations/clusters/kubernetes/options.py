@@ -59,6 +59,18 @@ class NamespaceGateway:
     rate_limits: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class WakerReference:
+    """Service of the waker (`waker/`), by which requests wait for services that sleep.
+
+    A ReferenceGrant of its namespace lets SecurityPolicies of services' namespaces name it.
+    """
+
+    name: str
+    namespace: str
+    port: int = 9002
+
+
 class Addresses(StrEnum):
     """Addresses of services: hosts below the domain, paths of the Gateway's own host, or both."""
 
@@ -214,6 +226,7 @@ class Options:
         leaving: namespaces that one of `gateways` serves now, and `gateway` still, as `NamespaceGateway` has them.
         also: Gateways besides `gateway` that still serve the namespace of these options.
         rate_limits: the Gateway is an Envoy Gateway's that has its rate limit service, so that requests can be limited.
+        waker: None where no service may sleep; the Gateway is an Envoy Gateway's.
         domain: of hosts `<service>.<namespace>.<domain>`; empty leaves services at their paths.
         addresses: with a domain, whether services answer at hosts, paths or both.
         monitoring_namespaces: namespaces from which metrics may be read; that of the control plane is one of them where
@@ -273,6 +286,7 @@ class Options:
     leaving: tuple[str, ...] = ()
     also: tuple[GatewayReference, ...] = ()
     rate_limits: bool = False
+    waker: WakerReference | None = None
     domain: str = ""
     addresses: Addresses = Addresses.BOTH
     monitoring_namespaces: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ FEATURES = [case for case in CASES if case != BASE]
 
 
 def rendered(case: str) -> list[Manifest]:
-    return render(*given(case))
+    return render(*given(case), waits=case == "asleep")
 
 
 def test_there_are_cases() -> None:

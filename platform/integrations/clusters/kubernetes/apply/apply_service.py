@@ -22,6 +22,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     CONFIRMED,
     GENERATION,
     SERVICE,
+    SLEPT,
     backend,
     companion_name,
     endpoints_of,
@@ -87,7 +88,8 @@ class Applier:
         wanted = {each["kind"] for each in policies(desired)}
         live = [policy for kind in resource_types.POLICIES for policy in there.get(kind, ())]
         is_held = must_hold(desired.service, routes, wanted, live, options.gateway)
-        manifests = render(desired, given, options, keys=keys, is_held=is_held, hashes=hashes)
+        waits = any(each.may_sleep for each in desired.revisions) and not _is_able(desired, slices)
+        manifests = render(desired, given, options, keys=keys, is_held=is_held, hashes=hashes, waits=waits)
         deployments = there[resource_types.DEPLOYMENT]
         keep_templates(desired, manifests, deployments)
         manifests = claims.with_templates(desired, queues.follow_templates(manifests))
@@ -202,7 +204,13 @@ class Applier:
         for deployment in self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service):
             metadata, there = deployment["metadata"], deployment["spec"]["replicas"]
             count, owners = wanted.get(metadata["name"]), drift.replicas_owners(deployment)
-            if count is None or "deletionTimestamp" in metadata or (there == count.replicas and owners):
+            if count is None or "deletionTimestamp" in metadata:
+                continue
+            is_woken = any(owner.manager == drift.WAKER for owner in owners)
+            its_sleep = metadata.get("annotations", {}).get(SLEPT)
+            if is_woken and not count.replicas and count.slept is not None and count.slept == its_sleep:
+                continue  # the reconciler learns of it by the next observation
+            if there == count.replicas and owners and not is_woken:
                 continue
             if there > count.replicas and count.is_least:
                 continue
@@ -274,16 +282,22 @@ def _heals(manifest: Manifest, policy: DriftPolicy) -> bool:
 
 
 class _Count(NamedTuple):
-    """Number of replicas that a Deployment should have, or at least have where its autoscaler may set more."""
+    """Number of replicas that a Deployment should have, or at least have where its autoscaler may set more.
+
+    Attributes:
+        slept: when it went to sleep last, as its annotation has it; None where it never did.
+    """
 
     deployment: str
     replicas: int
     is_least: bool
+    slept: str | None = None
 
 
 def _counts(desired: Desired, options: Options) -> Iterator[_Count]:
     for revision in (each for each in desired.revisions if not each.pool):
-        yield _Count(revision.name, revision.replicas, is_autoscaled(revision, options))
+        slept = None if revision.slept_at is None else repr(revision.slept_at)
+        yield _Count(revision.name, revision.replicas, is_autoscaled(revision, options), slept)
         for kind, its in revision.companions.items():
             yield _Count(companion_name(revision.name, kind), its.replicas, is_companion_autoscaled(its))
 
@@ -314,6 +328,12 @@ def _able(desired: Desired, slices: Sequence[Json], loaded: Collection[str] = ()
         each if ready.get(each.name) else replace(each, mirror_percent=0, match=()) for each in desired.revisions
     )
     return replace(desired, revisions=revisions), given
+
+
+def _is_able(desired: Desired, slices: Sequence[Json]) -> bool:
+    """Return whether some replica that stays takes requests; one of a revision that goes to sleep ends."""
+    able = serving(slices)
+    return any(each.replicas and able.get(backend(each)) for each in desired.revisions)
 
 
 def _is_controlled(there: Json) -> bool:

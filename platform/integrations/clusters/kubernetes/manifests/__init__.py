@@ -28,7 +28,7 @@ from integrations.clusters.kubernetes.manifests.routes.traffic_policy import tra
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import autoscaler, refuse_unmeasured
 from integrations.clusters.kubernetes.manifests.workloads import claims, deployment, queues, taps
 from integrations.clusters.kubernetes.manifests.workloads.companion import companions
-from integrations.clusters.kubernetes.options import Options
+from integrations.clusters.kubernetes.options import Options, WakerReference
 
 __all__ = ["Manifest", "deployments", "job", "policies", "render"]
 
@@ -41,6 +41,7 @@ def render(
     keys: CallerKeys | None = None,
     is_held: bool = False,
     hashes: bool = False,
+    waits: bool = False,
 ) -> list[Manifest]:
     """Return the objects in their order of application: policies before routes.
 
@@ -49,6 +50,7 @@ def render(
         keys: by which the gateway checks callers, where not everybody may call; without them no token is valid.
         is_held: routes lead to no revision yet, since the gateway has not confirmed the policies.
         hashes: the gateway is an Envoy Gateway, which sends the requests of a service in a pool to the same replica.
+        waits: the service may sleep and has no ready replica now, so that the gateway holds its requests.
 
     Raises:
         InvalidInput: `desired` has something impossible on Kubernetes, by name.
@@ -69,7 +71,7 @@ def render(
         made += companions(desired, revision, options)
     if is_held or not any(shares.values()):
         made.append(deployment.service_without_endpoints(desired))
-    made = queues.follow_templates([*made, *policies(desired, keys, hashes=hashes)])
+    made = queues.follow_templates([*made, *policies(desired, keys, hashes=hashes, waits=waits, waker=options.waker)])
     routed = replace(desired, revisions=(), preview="") if is_held else desired
     made = claims.with_templates(desired, patched(desired, made + routes(routed, shares, options)))
     if desired.access is not None:
@@ -87,6 +89,14 @@ def deployments(desired: Desired, options: Options) -> list[Manifest]:
     return patched(desired, queues.follow_templates(made))
 
 
-def policies(desired: Desired, keys: CallerKeys | None = None, *, hashes: bool = False) -> list[Manifest]:
+def policies(
+    desired: Desired,
+    keys: CallerKeys | None = None,
+    *,
+    hashes: bool = False,
+    waits: bool = False,
+    waker: WakerReference | None = None,
+) -> list[Manifest]:
     """Return Envoy Gateway's policies of a service; many services have none. Arguments as `render` takes them."""
-    return [*security_policy(desired, keys or CallerKeys()), *traffic_policy(desired, hashes=hashes)]
+    guarded = security_policy(desired, keys or CallerKeys(), waker)
+    return [*guarded, *traffic_policy(desired, hashes=hashes, waits=waits)]

@@ -55,6 +55,8 @@ _OF_REVISION = {
     "pool_memory_bytes",
     "pod_templates",
     "has_served",
+    "may_sleep",
+    "slept_at",
 }
 
 

@@ -110,13 +110,21 @@ def replicas_owners(deployment: _Json) -> list[Owner]:
 def scaled_by_hand(deployment: _Json, replicas: int) -> Difference | None:
     """Return the difference of a Deployment's number of replicas; None where no one set it by hand.
 
-    An autoscaler's number is no difference here: it writes as the controller manager does.
+    An autoscaler's number is no difference here: it writes as the controller manager does. Nor is the waker's.
     """
-    hands = [each for each in replicas_owners(deployment) if each.manager not in (FIELD_MANAGER, _AUTOSCALERS)]
+    hands = [each for each in replicas_owners(deployment) if each.manager not in (FIELD_MANAGER, _AUTOSCALERS, WAKER)]
     if not hands:
         return None
     owner = max(hands, key=lambda each: each.at or 0.0)
     return Difference(_REPLICAS, replicas, deployment["spec"]["replicas"], owner)
+
+
+def woken_at(deployment: _Json) -> float | None:
+    """Return when a request raised a Deployment's number of replicas from zero, in Unix seconds.
+
+    None where none did, and once the driver has set the number since.
+    """
+    return next((each.at for each in replicas_owners(deployment) if each.manager == WAKER), None)
 
 
 def without(manifest: Manifest, paths: Iterable[Path]) -> Manifest:

@@ -13,6 +13,7 @@ from typing import Any
 from common.errors import InvalidInput
 from integrations.clusters.base import Desired, DesiredRevision, Limits
 from integrations.clusters.kubernetes.manifests.routes.client_groups import needs_expressions
+from integrations.clusters.kubernetes.options import Options
 
 MIRROR = "HTTPRouteRequestMirror"
 MIRROR_OF_A_SHARE = "HTTPRouteRequestPercentageMirror"
@@ -72,6 +73,26 @@ def policy_fields(desired: Desired) -> list[str]:
         "spec.limits": desired.limits != Limits(),
     }
     return [field for field, is_asked in asked.items() if is_asked]
+
+
+def refuse_sleep(desired: Desired, options: Options) -> None:
+    """Raise InvalidInput where a service may sleep, but its requests could not wait for its first replica."""
+    asleep = next((each for each in desired.revisions if each.may_sleep), None)
+    if asleep is None:
+        return
+    problem = ""
+    if options.waker is None:
+        problem = "the cluster has no waker: let the operator set the gateway's waker in the cluster file"
+    elif desired.access is None:
+        problem = "everybody may call it, and only callers with a key may start replicas: set spec.access"
+    elif asleep.companions:
+        kind = next(iter(asleep.companions))
+        problem = f"it has a {kind}, which does not sleep: leave one of the two out"
+    if problem:
+        raise InvalidInput(
+            f"spec.predictor.minReplicas of {desired.service} is 0, but {problem}, or write 1 or more",
+            field="spec.predictor.minReplicas",
+        )
 
 
 def refuse_unsupported(desired: Desired, of: GatewayClass, gateway: str) -> None:

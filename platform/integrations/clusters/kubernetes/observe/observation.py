@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from integrations.clusters.base import (
 from integrations.clusters.kubernetes.manifests.names import (
     METRICS_PORT,
     RESTART,
+    SLEPT,
     companion_name,
     deployment_of,
     endpoints_of,
@@ -28,6 +30,7 @@ from integrations.clusters.kubernetes.manifests.names import (
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.observe.containers import restarts_of, runtime_of
+from integrations.clusters.kubernetes.observe.drift import woken_at
 from integrations.clusters.kubernetes.observe.failures import failure_of, moment, statuses
 from integrations.clusters.kubernetes.observe.gateway import confirmation
 from integrations.clusters.kubernetes.options import GatewayReference
@@ -71,6 +74,8 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     transformers = {name: companion_name(name, CompanionKind.TRANSFORMER) for name in names}
     explainers = {name: companion_name(name, CompanionKind.EXPLAINER) for name in names}
     taking = {name for name, its in transformers.items() if able[name] and (its not in companions or able[its])}
+    slept = dict(_sleeps(found.deployments))
+    taking |= slept.keys() & here  # its requests wait in the gateway
     return Observed(
         namespace=namespace,
         service=service,
@@ -88,6 +93,8 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
                 scaling=scalings.get(name),
                 failure=next(_troubles(name, troubles), None),
                 is_pool=entry.is_pool,
+                slept_at=slept.get(name, (None, None))[0],
+                woken_at=slept.get(name, (None, None))[1],
             )
             for name in names
         ),
@@ -95,6 +102,14 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
         preview=routed.preview if routed.preview in taking else "",
         gateway_counts=False,
     )
+
+
+def _sleeps(deployments: Sequence[Json]) -> Iterator[tuple[str, tuple[float, float | None]]]:
+    """Yield each revision that slept, with when it went to sleep last, and when a request woke it from that."""
+    for each in deployments:
+        slept_at = (each["metadata"].get("annotations") or {}).get(SLEPT, "")
+        with suppress(ValueError):
+            yield each["metadata"]["name"], (float(slept_at), woken_at(each) if each["spec"]["replicas"] else None)
 
 
 def observed_in_pool(

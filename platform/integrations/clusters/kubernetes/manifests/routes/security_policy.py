@@ -7,6 +7,9 @@ policy without routes is harmless. The gateway verifies tokens by public keys in
     allow  tokens for this service; where callers are named, of a named team, user or key, and of the console
     deny   everything else
 
+Of a service that may sleep the policy has Envoy ask the waker first (`waker/`), whether it is asleep or not: each such
+policy is a filter of the listener, and a change of these ends its connections. Without an answer requests go on.
+
 A rule compares claims with whole values only, so every pattern that includes the service is listed. A public service
 has a policy only for web pages of other origins (CORS), merged into that of the Gateway, which it would replace else.
 """
@@ -17,6 +20,7 @@ from typing import Any
 
 from integrations.clusters.base import CONSOLE, Access, CallerKeys, Cors, Desired
 from integrations.clusters.kubernetes.manifests.names import SERVICE, Manifest, manifest, service_labels
+from integrations.clusters.kubernetes.options import WakerReference
 from integrations.clusters.local.envoy.access import (
     CALLER_HEADER,
     KEY_HEADER,
@@ -79,7 +83,11 @@ _NAMES_IN_A_RULE = 100
 """A claim is compared with 128 values at most."""
 
 
-def security_policy(desired: Desired, keys: CallerKeys) -> list[Manifest]:
+_WAKER_TIMEOUT = "65s"
+"""Longer than a request waits, so that the waker's sentence is the answer."""
+
+
+def security_policy(desired: Desired, keys: CallerKeys, waker: WakerReference | None = None) -> list[Manifest]:
     """Return the policy of a service; none where everybody may call it, and no web page of another origin."""
     if desired.access is None and desired.cors is None:
         return []
@@ -92,6 +100,8 @@ def security_policy(desired: Desired, keys: CallerKeys) -> list[Manifest]:
     else:
         key = f"{desired.namespace}/{name}"
         spec |= _guard(list(_callers(desired.access, key)), keys, key)
+        if waker is not None:
+            spec |= _waking(desired, waker)
     return [manifest(API, "SecurityPolicy", desired, name, labels, spec=spec)]
 
 
@@ -107,7 +117,7 @@ def with_keys(live: dict[str, Any], keys: CallerKeys) -> Manifest | None:
     if all(found.get(name) == part for name, part in wanted.items()):
         return None
     metadata = {name: known[name] for name in ("name", "namespace", "labels", "ownerReferences") if name in known}
-    spec = {name: found[name] for name in ("targetSelectors", "cors") if name in found} | wanted
+    spec = {name: found[name] for name in ("targetSelectors", "cors", "extAuth") if name in found} | wanted
     return {"apiVersion": API, "kind": "SecurityPolicy", "metadata": metadata, "spec": spec}
 
 
@@ -124,6 +134,24 @@ def targets(service: str) -> list[Manifest]:
     """Return the selectors of all routes of a service."""
     group, labels = "gateway.networking.k8s.io", {SERVICE: service}
     return [{"group": group, "kind": kind, "matchLabels": labels} for kind in ("HTTPRoute", "GRPCRoute")]
+
+
+def _waking(desired: Desired, waker: WakerReference) -> Manifest:
+    """Return the part by which requests wait for a revision that sleeps; empty where none may."""
+    asleep = next((each for each in desired.revisions if each.may_sleep), None)
+    if asleep is None:
+        return {}
+    named = {"namespace": desired.namespace, "service": desired.service, "revision": asleep.name}
+    backend = {"group": "", "kind": "Service", "name": waker.name, "namespace": waker.namespace, "port": waker.port}
+    return {
+        "extAuth": {
+            "grpc": {"backendRefs": [backend]},
+            "headersToExtAuth": ["authorization"],
+            "contextExtensions": [{"name": name, "type": "Value", "value": value} for name, value in named.items()],
+            "timeout": _WAKER_TIMEOUT,
+            "failOpen": True,
+        }
+    }
 
 
 def _guard(callers: list[Manifest], keys: CallerKeys, key: str) -> Manifest:

@@ -4,6 +4,10 @@ Limits are global ones: the rate limit service of Envoy's project counts the req
 of one second. A rule is shared by all routes of the service. It comes after the check of keys, so that requests that
 are refused there count for none, and a caller is the name of a verified key.
 
+While a service has no ready replica that may sleep, its requests go to its Services' addresses and not to its pods': of
+routes without endpoints Envoy Gateway makes an answer with 503, and a request that Envoy holds keeps the route that it
+came by. Its first connections are tried again, since each node takes up a new endpoint a moment later.
+
 At a public service callers are not checked: all requests are one caller's, and the smaller limit of the two is theirs.
 """
 
@@ -31,14 +35,23 @@ _BY_SERVICE: Manifest = {
     "consistentHash": {"type": "Headers", "headers": [{"name": SERVICE_METADATA}], "tableSize": TABLE_SIZE},
 }
 """Envoy hashes the header as the route has set it."""
+_BY_ADDRESS: Manifest = {
+    "routingType": "Service",
+    "retry": {
+        "numRetries": 8,
+        "retryOn": {"triggers": ["connect-failure"]},
+        "perRetry": {"backOff": {"baseInterval": "100ms", "maxInterval": "1s"}},
+    },
+}
 _ALLOW_ORIGIN, _EXPOSE_HEADERS = "access-control-allow-origin", "access-control-expose-headers"
 
 
-def traffic_policy(desired: Desired, *, hashes: bool = False) -> list[Manifest]:
+def traffic_policy(desired: Desired, *, hashes: bool = False, waits: bool = False) -> list[Manifest]:
     """Return the policy of a service; none where everybody may call it, as often as they like.
 
     Args:
         hashes: requests of a service in a pool go to the same replica.
+        waits: the gateway holds requests until the service has a ready replica.
     """
     rules = [*_rules(desired)]
     spread = hashes and any(each.pool for each in desired.revisions)
@@ -57,6 +70,8 @@ def traffic_policy(desired: Desired, *, hashes: bool = False) -> list[Manifest]:
         spec["rateLimit"] = {"global": {"rules": rules}}
     if spread:
         spec["loadBalancer"] = _BY_SERVICE
+    if waits:
+        spec |= _BY_ADDRESS
     return [_policy(desired, spec)]
 
 

@@ -4,6 +4,7 @@ from integrations.clusters.base import Desired, DesiredRevision, Rolling
 from integrations.clusters.kubernetes.manifests.names import (
     GRPC_PORT,
     HTTP_PORT,
+    SLEPT,
     Manifest,
     manifest,
     no_endpoints_name,
@@ -23,7 +24,7 @@ ONE_BY_ONE = Rolling(max_surge=1, max_unavailable=0)
 
 def deployment(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
     """Return the Deployment, without a number of replicas, which is set through the scale subresource only."""
-    return manifest(
+    made = manifest(
         "apps/v1",
         "Deployment",
         desired,
@@ -35,6 +36,9 @@ def deployment(desired: Desired, revision: DesiredRevision, options: Options) ->
             _rolling_of(desired, revision),
         ),
     )
+    if revision.slept_at is not None:
+        made["metadata"]["annotations"] = {SLEPT: repr(revision.slept_at)}
+    return made
 
 
 def _template(desired: Desired, revision: DesiredRevision, options: Options) -> Manifest:
