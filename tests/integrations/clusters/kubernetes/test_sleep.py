@@ -77,10 +77,10 @@ def test_a_service_that_could_not_be_woken_is_refused(changed: dict[str, Any], w
     refuse_sleep(replace(of, revisions=(replace(of.revisions[0], may_sleep=False),)), options)
 
 
-def deployment(replicas: int, manager: str, slept_at: float | None = SLEPT_AT) -> dict[str, Any]:
+def deployment(replicas: int, managers: str, slept_at: float | None = SLEPT_AT) -> dict[str, Any]:
     fields = {"f:spec": {"f:replicas": {}}}
-    managed = [{"manager": manager, "operation": "Apply", "subresource": "scale", "fieldsV1": fields}]
-    managed[0]["time"] = "2026-01-01T00:10:00Z"
+    written = {"operation": "Apply", "subresource": "scale", "fieldsV1": fields}
+    managed = [{"manager": manager, **written} for manager in managers.split()]
     annotations = {} if slept_at is None else {SLEPT: repr(slept_at)}
     metadata = {"name": NAME, "labels": {REVISION: NAME}, "annotations": annotations, "managedFields": managed}
     return {"kind": "Deployment", "metadata": metadata, "spec": {"replicas": replicas}}
@@ -105,6 +105,8 @@ class Numbers:
     [
         (deployment(1, WAKER), desired(0), []),  # woken, which the reconciler does not know yet
         (deployment(1, WAKER), desired(1), [1]),  # it knows, and the number is its own again
+        (deployment(1, f"{WAKER} {FIELD_MANAGER}"), desired(1), []),  # as the API server has it then
+        (deployment(1, f"{WAKER} {FIELD_MANAGER}"), desired(0), [0]),
         (deployment(1, FIELD_MANAGER), desired(1), []),
         (deployment(1, FIELD_MANAGER), desired(0), [0]),
         (deployment(1, WAKER), desired(0, slept_at=SLEPT_AT + 60), [0]),  # of an earlier sleep
@@ -147,5 +149,14 @@ def test_a_sleep_and_its_end_are_observed(
     there: dict[str, Any], slept_at: float | None, woken_at: float | None, weight: int
 ) -> None:
     entry = Entry("fairlead-digits", "u", "1", generation=4, leaving=False, deleted=False)
-    (seen,) = observed("default", "digits", entry, Found(deployments=[there], routes=[route()]), GATEWAY).revisions
+    ended = {
+        "name": "a",
+        "labels": {REVISION: NAME},
+        "creationTimestamp": "2025-12-01T00:00:00Z",
+        "deletionTimestamp": "x",
+    }
+    made = {"name": "b", "labels": {REVISION: NAME}, "creationTimestamp": "2026-01-01T00:10:00Z"}
+    pods = [{"metadata": metadata, "spec": {"containers": []}} for metadata in (ended, made)]
+    found = Found(deployments=[there], routes=[route()], pods=pods)
+    (seen,) = observed("default", "digits", entry, found, GATEWAY).revisions
     assert (seen.slept_at, seen.woken_at, seen.weight_percent) == (slept_at, woken_at, weight)

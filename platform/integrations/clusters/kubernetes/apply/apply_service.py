@@ -206,7 +206,7 @@ class Applier:
             count, owners = wanted.get(metadata["name"]), drift.replicas_owners(deployment)
             if count is None or "deletionTimestamp" in metadata:
                 continue
-            is_woken = any(owner.manager == drift.WAKER for owner in owners)
+            is_woken = drift.is_woken(deployment)
             its_sleep = metadata.get("annotations", {}).get(SLEPT)
             if is_woken and not count.replicas and count.slept is not None and count.slept == its_sleep:
                 continue  # the reconciler learns of it by the next observation

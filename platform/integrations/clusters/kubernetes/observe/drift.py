@@ -119,12 +119,10 @@ def scaled_by_hand(deployment: _Json, replicas: int) -> Difference | None:
     return Difference(_REPLICAS, replicas, deployment["spec"]["replicas"], owner)
 
 
-def woken_at(deployment: _Json) -> float | None:
-    """Return when a request raised a Deployment's number of replicas from zero, in Unix seconds.
-
-    None where none did, and once the driver has set the number since.
-    """
-    return next((each.at for each in replicas_owners(deployment) if each.manager == WAKER), None)
+def is_woken(deployment: _Json) -> bool:
+    """Return whether a request raised a Deployment's number of replicas from zero, and the driver set none since."""
+    managers = {each.manager for each in replicas_owners(deployment)}
+    return WAKER in managers and FIELD_MANAGER not in managers  # both, once the driver has set the same number
 
 
 def without(manifest: Manifest, paths: Iterable[Path]) -> Manifest:

@@ -30,7 +30,7 @@ from integrations.clusters.kubernetes.manifests.names import (
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.observe.containers import restarts_of, runtime_of
-from integrations.clusters.kubernetes.observe.drift import woken_at
+from integrations.clusters.kubernetes.observe.drift import is_woken
 from integrations.clusters.kubernetes.observe.failures import failure_of, moment, statuses
 from integrations.clusters.kubernetes.observe.gateway import confirmation
 from integrations.clusters.kubernetes.options import GatewayReference
@@ -74,7 +74,7 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     transformers = {name: companion_name(name, CompanionKind.TRANSFORMER) for name in names}
     explainers = {name: companion_name(name, CompanionKind.EXPLAINER) for name in names}
     taking = {name for name, its in transformers.items() if able[name] and (its not in companions or able[its])}
-    slept = dict(_sleeps(found.deployments))
+    slept = dict(_sleeps(found, troubles))
     taking |= slept.keys() & here  # its requests wait in the gateway
     return Observed(
         namespace=namespace,
@@ -104,12 +104,22 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     )
 
 
-def _sleeps(deployments: Sequence[Json]) -> Iterator[tuple[str, tuple[float, float | None]]]:
-    """Yield each revision that slept, with when it went to sleep last, and when a request woke it from that."""
-    for each in deployments:
-        slept_at = (each["metadata"].get("annotations") or {}).get(SLEPT, "")
+def _sleeps(found: Found, troubles: Mapping[str, Failure]) -> Iterator[tuple[str, tuple[float, float | None]]]:
+    """Yield each revision that slept, with when it went to sleep last, and when a request woke it from that.
+
+    That is when its first pod was made, or could not be: the API server keeps no time of a change of the number alone.
+    """
+    for each in found.deployments:
+        name, slept_at = each["metadata"]["name"], (each["metadata"].get("annotations") or {}).get(SLEPT, "")
+        if not slept_at:
+            continue
+        metadata = [pod["metadata"] for pod in found.pods if deployment_of(pod["metadata"]["labels"]) == name]
+        made = [moment(known["creationTimestamp"]) for known in metadata if "deletionTimestamp" not in known]
+        made += [troubles[name].at] if name in troubles else []
+        times = [at for at in made if at is not None]
+        woken_at = min(times) if times and each["spec"]["replicas"] and is_woken(each) else None
         with suppress(ValueError):
-            yield each["metadata"]["name"], (float(slept_at), woken_at(each) if each["spec"]["replicas"] else None)
+            yield name, (float(slept_at), woken_at)
 
 
 def observed_in_pool(
