@@ -92,7 +92,11 @@ def read(content: bytes) -> Call:
     except DecodeError as error:
         raise ValueError("the message is not a CheckRequest of Envoy") from error
     named: Mapping[str, str] = attributes.context_extensions
-    found = [named.get(name, "") for name in (NAMESPACE, SERVICE, REVISION)]
+    found = namespace, service, revision = (
+        named.get(NAMESPACE, ""),
+        named.get(SERVICE, ""),
+        named.get(REVISION, ""),
+    )
     if not all(found):
         raise ValueError(
             f"the context extensions {NAMESPACE}, {SERVICE} and {REVISION} have to name a service, and are {found}; "
@@ -101,7 +105,7 @@ def read(content: bytes) -> Call:
     http = attributes.request.http
     said = http.headers.get("authorization", "")
     token = said.removeprefix(_BEARER) if said.startswith(_BEARER) else ""
-    return Call(*found, method=http.method, path=http.path.partition("?")[0], token=token)
+    return Call(namespace, service, revision, http.method, http.path.partition("?")[0], token)
 
 
 def healthy(call: Call) -> bytes:
