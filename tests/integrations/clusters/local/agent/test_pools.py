@@ -204,6 +204,9 @@ def test_own_replicas_answer_in_place_of_the_pool_and_leave_to_it(
                 until(lambda: not seen().pooled_as and seen().ready_replicas == 2, "they go on below the next agent")
                 sent.until_sent(20)
             cluster.apply(generation + 1, replace(pooled, own_since=float(generation)))
+            until(
+                lambda: any(each.phase == ReplicaPhase.READY for each in seen().own), "the pool answers before they end"
+            )
             until(lambda: seen().pooled_as and not seen().own, f"the pool answers, and they end: {cluster.log()}")
             sent.until_sent(20)
         cluster.apply(6, replace(pooled, own_replicas=1, own_since=6.0))
