@@ -290,6 +290,7 @@ class Service:
         names += [name for name in self._running if name not in names]
         slept = {each.name: each.slept_at for each in self.desired.revisions if each.slept_at}
         slept |= {name: running.slept_at for name, running in self._running.items() if running.slept_at}
+        slept |= {name: own.running.slept_at for name, own in self._own.items() if own.serve}  # as in cluster names
         revisions = []
         of_pool = shares(self._claims())
         for name in names:

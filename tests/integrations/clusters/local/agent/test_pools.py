@@ -195,6 +195,7 @@ def test_own_replicas_answer_in_place_of_the_pool_and_leave_to_it(
         for generation in (2, 4):
             cluster.apply(generation, replace(pooled, own_replicas=2, own_since=float(generation)))
             until(lambda: not seen().pooled_as and seen().ready_replicas == 2, f"its own answer: {cluster.log()}")
+            assert seen().slept_at == float(generation), "as the names of their clusters, whose counters are read"
             assert {each.name for each in seen().own_replicas} == {"digits-00002-0", "digits-00002-1"}
             sent.until_sent(20)
             if generation == 4:
