@@ -14,7 +14,6 @@ from datetime import timedelta
 
 from common.errors import Unavailable
 from deployments.domain.autoscaling import load_window, rollout_capacity
-from deployments.domain.autoscaling.earned_replicas import busy_since, demand, earned, sustained_of
 from deployments.domain.autoscaling.replica_count import (
     Bounds,
     Decision,
@@ -36,9 +35,9 @@ from deployments.domain.autoscaling.scale_to_zero import (
 )
 from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_state.desired import Role
-from deployments.mapping import own_scaling_of
 from deployments.models import Revision
 from deployments.reconcile.participants import surge
+from deployments.reconcile.participants.own_replicas import may_earn, set_own_replicas
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.turn import Participant, Turn
 from events.domain.kinds import Kind
@@ -107,8 +106,8 @@ class Replicas(Participant[Load]):
         _wake(change, found.seen)
         is_shared = surge.share_replicas(change, found.seen)
         for row in change.revisions:
-            if row.own_scaling and _is_used(row) and found.samples is not None:
-                _set_own(change, row, found.seen, measured, window=found.window)
+            if may_earn(row) and found.samples is not None:
+                set_own_replicas(change, row, found.seen, measured, window=found.window)
             bounds = _bounds(change, row) if _is_chosen(change, row) and not is_shared else None
             if bounds is not None and row.replicas:
                 _set(change, row, _scaling(found.seen, row), measured, bounds, window=found.window)
@@ -164,7 +163,7 @@ def _put_sleep(row: Revision, sleep: Sleep) -> None:
 
 def _samples(turn: Turn) -> Sequence[Sample] | None:
     rows = turn.read.revisions
-    follows_load = not turn.service.stopped and any(_is_chosen(turn.read, row) or _earns(row) for row in rows)
+    follows_load = not turn.service.stopped and any(_is_chosen(turn.read, row) or may_earn(row) for row in rows)
     if turn.seen is None or not follows_load:
         return None
     try:
@@ -215,65 +214,8 @@ def _put_companions(change: Change, row: Revision, kind: CompanionKind, replicas
 
 
 def _is_chosen(change: Change, row: Revision) -> bool:
-    return _is_used(row) and _scaling_of(change, row).is_automatic
-
-
-def _is_used(row: Revision) -> bool:
-    return row.stopped_at is None and row.role in (Role.STABLE, Role.CANARY)
-
-
-def _earns(row: Revision) -> bool:
-    return bool(row.own_scaling) and _is_used(row)
-
-
-def _set_own(change: Change, row: Revision, seen: Observed, measured: Sequence[Sample], *, window: timedelta) -> None:
-    """Record the number of own replicas of a revision in a pool: earned by load, none where it is quiet."""
-    its, observed, now = own_scaling_of(row), seen.revision(row.name), change.now
-    if its is None or observed is None:
-        return
-    looks = load_window.looked(load_window.stored_looks(row.load.get("looks", {})), measured, row.name, now.timestamp())
-    readings = load_window.readings(looks, its.targets)
-    sleep = watched(stored_sleep({"sleep": row.load.get("own_quiet")}), measured, row.name, now)
-    memory, quiet, is_alone = stored_memory(row.load.get("memory", {})), quiet_of(its.behavior), change.rollout is None
-    filled, replicas, why = demand(readings), row.own_replicas, str(row.load.get("why", ""))
-    since = busy_since(row.load.get("busy_since"), filled, now)
-    if not row.own_replicas:
-        replicas = earned(since, filled, its, now)
-        lasted = f"{sustained_of(its.behavior).total_seconds():g} s"
-        why = f"the pool answers; load that fills a replica for {lasted} brings replicas of its own"
-        why = f"its load in the pool has filled {filled:.1f} replicas for {lasted}" if replicas else why
-    else:
-        if not observed.pooled_as:
-            bounds = Bounds(1 if is_alone else row.own_replicas, its.max_replicas)
-            decision = decide(
-                row.own_replicas,
-                readings,
-                bounds,
-                memory,
-                window=window_of(its.behavior, window),
-                now=now,
-                behavior=its.behavior,
-            )
-            replicas, why, memory = decision.replicas, decision.why, decision.memory
-        if is_alone and row.role == Role.STABLE and replicas <= 1 and may_sleep(sleep, quiet, now):
-            replicas, why = 0, f"no request came for {quiet.total_seconds():g} s, and the pool answers"
-    row.load = {
-        **row.load,
-        "looks": load_window.looks_json(looks),
-        "memory": memory_json(memory),
-        "busy_since": since,
-        "own_quiet": sleep_json(sleep),
-        "why": why,
-    }
-    if replicas and not row.own_replicas:
-        row.load["own_since"] = now.timestamp()
-    Revision.objects.filter(pk=row.pk).update(load=row.load)
-    if replicas != row.own_replicas:
-        message = f"Own replicas of {row.name}: {replicas} instead of {row.own_replicas}: {why}"
-        row.own_replicas = replicas
-        row.save(update_fields=["own_replicas"])
-        change.is_changed = True
-        change.event(Kind.REVISION_SCALED, message, revision=row.name)
+    is_used = row.stopped_at is None and row.role in (Role.STABLE, Role.CANARY)
+    return is_used and _scaling_of(change, row).is_automatic
 
 
 def _scaling_of(change: Change, row: Revision) -> Scaling:

@@ -40,9 +40,9 @@ from deployments.services.files.import_models import begin_import, must_import
 from deployments.services.files.programs import with_records
 from deployments.services.ownership import check_owner
 from deployments.services.revisions.custom_predictors import check_compares, version_of_image
+from deployments.services.revisions.default_pool import in_default_pool
 from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
-from deployments.services.revisions.default_pool import in_default_pool
 from deployments.services.revisions.model_pools import check_pool, cluster_asked, pool_named, version_of_pool
 from deployments.services.revisions.revision_change import check_ready, turn_to
 from deployments.services.revisions.secret_env import check_secrets
