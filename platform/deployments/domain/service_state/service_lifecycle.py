@@ -153,8 +153,8 @@ def _serving(service: ServiceState, stable: RevisionState, observed: ObservedRev
         zero = ", and has no replicas of its own until its load earns them" if stable.own_scaling else ""
         return Standing(ServicePhase.READY, f"{stable.name} serves all traffic in model pool {stable.pool}{zero}")
     if stable.pool:
-        many = f"{stable.own_replicas} {'replica' if stable.own_replicas == 1 else 'replicas'}"
-        return Standing(ServicePhase.READY, f"{stable.name} serves all traffic with {many} of its own, not its pool")
+        its = f"{stable.own_replicas} {'replica' if stable.own_replicas == 1 else 'replicas'} of its own"
+        return Standing(ServicePhase.READY, f"{stable.name} serves all traffic with {its}, not its pool")
     if not ready and _waits(stable, observed):
         return Standing(ServicePhase.READY, held(stable.name, is_asleep=stable.is_asleep))
     many = stable.replicas if observed.scaling is None else max(ready, stable.replicas)

@@ -197,9 +197,14 @@ class Service:
         for running in self._running.values():
             if isinstance(running, PooledRevision):
                 found.setdefault(running.revision.pool, []).append(running.revision)
+        key = self.namespace, self.name
+        is_settled = all(isinstance(each, PooledRevision) and each.is_settled for each in self._running.values())
         for pool, its in found.items():
             self._pools.put(pool, f"{self.namespace}.{self.name}", its)
-            (self._pools.join if its else self._pools.leave)(pool, (self.namespace, self.name))
+            if its:
+                self._pools.join(pool, key, is_settled=is_settled and not self._own)
+            else:
+                self._pools.leave(pool, key)
         self._in = {pool for pool, its in found.items() if its}
 
     def endpoints(self) -> Iterator[RevisionEndpoints]:
@@ -230,7 +235,7 @@ class Service:
                 self._routed.get(name, 0),
                 mirror_percent=wanted[name].mirror_percent if name in wanted else 0,
                 match=wanted[name].match if name in wanted else (),
-                replicas=running.ready,
+                replicas=1 if isinstance(running, PooledRevision) else running.ready,
                 pooled=isinstance(running, PooledRevision),
                 pool=running.revision.pool if isinstance(running, PooledRevision) and running.rests else "",
                 slept_at=running.slept_at,

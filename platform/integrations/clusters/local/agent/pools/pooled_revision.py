@@ -77,6 +77,11 @@ class PooledRevision:
         return len(self._members()) if self._wanted and self._loaded_at else 0
 
     @property
+    def is_settled(self) -> bool:
+        """Return whether nothing of the pool makes a difference to it but whether a replica is ready."""
+        return self.rests and bool(self._loaded_at) and not self.is_spare
+
+    @property
     def present(self) -> int:
         """Return whether the pool answers for it, or is to."""
         return int(self._wanted > 0)
@@ -99,7 +104,7 @@ class PooledRevision:
         if self.is_spare:
             self._loaded_at.clear()
             return
-        if self.rests and self._loaded_at:
+        if self.is_settled:
             return
         home = self._home_among(self._members())
         if home is None:
