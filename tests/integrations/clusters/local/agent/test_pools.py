@@ -149,6 +149,7 @@ def test_no_request_fails_while_the_agent_is_killed_and_another_goes_on(
     until(lambda: pool_is_ready(cluster), "the pool is ready")
     before = {name: cluster.pid(name) for name in ("gateway", "default.warm-00001-0", "default.warm-00001-1")}
     with traffic(cluster.url) as sent:
+        sent.until_sent(10)  # the gateway requests a service's routes with its first request
         for _ in range(2):
             cluster.stop(signal.SIGKILL)
             sent.until_sent(100)
