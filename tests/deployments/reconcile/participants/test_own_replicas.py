@@ -4,8 +4,8 @@ from typing import Any
 
 from deployments.models import Revision
 from events.models import Event
+from tests.deployments._support.model_pools import file, pool, put
 from tests.deployments._support.platform import Platform
-from tests.deployments.services.test_model_pools import file, pool, put
 
 MODEL = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}
 EARNS: dict[str, Any] = {"pool": "warm", "minReplicas": 0, "maxReplicas": 3, "scaleTarget": 4, "model": MODEL}
