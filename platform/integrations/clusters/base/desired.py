@@ -281,6 +281,9 @@ class DesiredRevision:
         is_pool: its replicas answer for the models of a pool, which has the service's name, and for none of its own.
         pool_memory_bytes: memory that the loaded models of a pool's replica may take; 0 is no limit.
         pool: `namespace/name` of the pool whose replicas answer for it; empty where it has replicas of its own.
+        own_replicas: how many of its own a revision in a pool should have. The pool answers until one of them is ready,
+            and again before they end.
+        own_since: Unix seconds since when it should have those, or had them last; 0 where it never had any.
         transformer: None where requests go to the predictor itself.
         explainer: None where explain requests go where the others do.
         patches: changes of its rendered objects on the cluster, in order.
@@ -330,6 +333,8 @@ class DesiredRevision:
     pool: str = ""
     slept_at: float | None = None
     may_sleep: bool = False
+    own_replicas: int = 0
+    own_since: float = 0.0
 
     @property
     def companions(self) -> Mapping[CompanionKind, DesiredCompanion]:

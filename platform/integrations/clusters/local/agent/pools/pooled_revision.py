@@ -33,6 +33,7 @@ class PooledRevision:
 
     Attributes:
         replicas: its own, of which it has none.
+        is_spare: its own replicas answer; the pool keeps nothing loaded for it.
         rests: it has all requests of its service, by the pool's own clusters. Its model is loaded by requests then.
         slept_at: 0: it never is asleep.
     """
@@ -55,6 +56,7 @@ class PooledRevision:
         self.revision = revision
         self.mirrored = False
         self.rests = False
+        self.is_spare = False
         self.was_ready = False
         self.replicas: list[Replica] = []
         self._pools = pools
@@ -75,6 +77,11 @@ class PooledRevision:
         return len(self._members()) if self._wanted and self._loaded_at else 0
 
     @property
+    def is_settled(self) -> bool:
+        """Return whether nothing of the pool makes a difference to it but whether a replica is ready."""
+        return self.rests and bool(self._loaded_at) and not self.is_spare
+
+    @property
     def present(self) -> int:
         """Return whether the pool answers for it, or is to."""
         return int(self._wanted > 0)
@@ -89,12 +96,15 @@ class PooledRevision:
         loop = asyncio.get_running_loop()
         if self._wanted and not wanted:
             self._left_at = loop.time()
-            loop.call_later(self._timing.gateway_s, self._changed)
+            self.changes_in(self._timing.gateway_s)
         self._wanted = wanted
         self.was_ready = wanted > 0 and (self.was_ready or self.ready > 0)
         if not wanted:
             return
-        if self.rests and self._loaded_at:
+        if self.is_spare:
+            self._loaded_at.clear()
+            return
+        if self.is_settled:
             return
         home = self._home_among(self._members())
         if home is None:
@@ -119,6 +129,14 @@ class PooledRevision:
             return (ObservedReplica(members[0].name, ReplicaPhase.STARTING, message=message, failure=self._failure),)
         number = self.revision.restart_number
         return (ObservedReplica(self.revision.name, ReplicaPhase.READY, restart_number=number),)
+
+    def changes_in(self, seconds: float) -> None:
+        """Have the service looked at again after that time."""
+        asyncio.get_running_loop().call_later(seconds, self._changed)
+
+    def take_over(self) -> None:
+        """Answer at once in place of its own replicas that failed; requests load its model."""
+        self.is_spare, self._loaded_at = False, {""}
 
     async def remove(self) -> None:
         """Have nothing more to do with it."""
