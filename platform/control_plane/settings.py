@@ -180,6 +180,7 @@ USAGE_COLLECTOR_METRICS_ADDRESS = env.address("FAIRLEAD_USAGE_COLLECTOR_METRICS_
 # --- services that sleep on Kubernetes --------------------------------------------------------------------------------
 WAKER_ADDRESS = env.address("FAIRLEAD_WAKER_ADDRESS") or ("127.0.0.1", 9002)
 WAKER_NAMESPACES = env.names("FAIRLEAD_WAKER_NAMESPACES", [])
+WAKER_METRICS_ADDRESS = env.address("FAIRLEAD_WAKER_METRICS_ADDRESS")
 
 # --- sinks of the audit log -------------------------------------------------------------------------------------------
 AUDIT_SYSLOG = env.syslog("FAIRLEAD_AUDIT_SYSLOG")

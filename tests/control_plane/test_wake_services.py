@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import grpc
+import httpx
 
 from integrations.clusters.kubernetes.waker.calls import METHOD
 from tests.integrations._support.api_servers import Handler, api_server
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_it_wakes_a_service_of_its_cluster_until_it_is_terminated(tmp_path: Path) -> None:
-    cluster, port = Asleep(), free_port()
+    cluster, port, metrics_port = Asleep(), free_port(), free_port()
     listed = {"securitypolicies": [policy()], "deployments": [], "endpointslices": []}
 
     def answer(handler: Handler) -> None:
@@ -39,12 +40,16 @@ def test_it_wakes_a_service_of_its_cluster_until_it_is_terminated(tmp_path: Path
         "FAIRLEAD_HOME": str(tmp_path),
         "FAIRLEAD_SECRET_KEY": "x" * 40,
         "FAIRLEAD_WAKER_ADDRESS": f"127.0.0.1:{port}",
+        "FAIRLEAD_WAKER_METRICS_ADDRESS": f"127.0.0.1:{metrics_port}",
     }
     with api_server(tmp_path, answer) as kubeconfig:
         command = [sys.executable, str(ROOT / "manage.py"), "wake_services", "--kubeconfig", str(kubeconfig)]
         with subprocess.Popen(command, env=variables) as process:
             try:
                 _until_woken(cluster, port)
+                page = httpx.get(f"http://127.0.0.1:{metrics_port}/metrics", trust_env=False).text
+                assert "fairlead_waker_held_requests 0.0" in page
+                assert 'fairlead_waker_starts_total{result="started"}' in page
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(30) == 0
             finally:

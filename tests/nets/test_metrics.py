@@ -14,6 +14,7 @@ from deployments import tasks
 from deployments.reconcile import service_counters
 from deployments.turns import controller, sweep
 from integrations import shared_buckets
+from integrations.clusters.kubernetes.waker import waker
 from serving_runtime.common.errors import FailureReason
 from serving_runtime.devices.gpu import Gpu
 from serving_runtime.devices.nvml import Reading
@@ -29,12 +30,12 @@ from serving_runtime.telemetry.tap.taps import LOGGER_METRIC, TAP_METRIC, events
 from tests.nets._support.recording import check
 from usage.services import collector
 
-REGISTERED = (beat, telemetry, watch, tasks, controller, sweep, service_counters, shared_buckets, collector)
+REGISTERED = (beat, telemetry, watch, tasks, controller, sweep, service_counters, shared_buckets, collector, waker)
 """Modules whose import registers metrics."""
 
 
 def of_control_plane() -> Iterator[str]:
-    """Yield a line for each metric of web, worker, beat, watcher and usage collector."""
+    """Yield a line for each metric of web, worker, beat, watcher, usage collector and waker."""
     known: Any = REGISTRY._collector_to_names
     for metric in known:
         if isinstance(metric, MetricWrapperBase) and metric._name.startswith("fairlead_"):

@@ -25,8 +25,10 @@ from control_plane.celery import app
 from control_plane.monitoring import telemetry
 from control_plane.monitoring.collector import ControlPlaneCollector
 from deployments.models import AnalysisRun, InferenceService, Revision, Rollout
+from deployments.services import model_copies
 from deployments.turns import controller, sweep
 from fleet.services.upgrades import upgrade_cancel, upgrade_pause, upgrade_start
+from integrations.clusters.kubernetes.waker import waker
 from integrations.shared_buckets import CHECKS
 from tests import scenes
 from tests.servers.parts import free_port
@@ -46,6 +48,7 @@ def test_the_table_names_exactly_the_metrics_there_are() -> None:
     own = {family.name for family in REGISTRY.collect() if family.name.startswith("fairlead_")}
     elsewhere = (sweep.RECONCILE_DURATION, watch.WATCHES, watch.WAKES, CHECKS, collector.RECORDS, collector.STORED_AT)
     elsewhere = (*elsewhere, beat.ACTIVE, controller.CLUSTERS, controller.TURNS)
+    elsewhere = (*elsewhere, waker.HELD, waker.REQUESTS, waker.STARTS, model_copies.MISSING)
     own |= {family.name for metric in elsewhere for family in metric.collect()}
     own |= {family.name for family in ControlPlaneCollector().describe()}
     lines = (ROOT / "docs" / "reference" / "metrics.md").read_text().splitlines()

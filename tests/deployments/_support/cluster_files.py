@@ -56,6 +56,7 @@ MOST: dict[str, Any] = {
             "rateLimits": True,
         }
     ],
+    "waker": {"name": "fairlead-waker", "namespace": "fairlead", "port": 9003},
     "monitoringNamespaces": ["monitoring"],
     "reach": "apiServer",
     "apiServerNetworks": ["10.0.0.0/24", "fd00::/64"],

@@ -8,7 +8,13 @@ from typing import Any
 
 from clusters.domain.cluster_file.artifacts import parse_artifacts
 from clusters.domain.cluster_file.connection import STORED, Connection, parse_connection
-from clusters.domain.cluster_file.gateways import gateway_url, namespaces_of, parse_gateway, parse_gateways
+from clusters.domain.cluster_file.gateways import (
+    gateway_url,
+    namespaces_of,
+    parse_gateway,
+    parse_gateways,
+    parse_waker,
+)
 from clusters.domain.cluster_file.network import parse_network
 from clusters.domain.cluster_file.prometheus import PrometheusServer, parse_prometheus
 from clusters.domain.patches import parse_patches
@@ -151,6 +157,7 @@ def _options(name: str, document: Document, gateway: Document) -> Options:
         gateways=parse_gateways(document, reference),
         leaving=leaving,
         rate_limits=rate_limits,
+        waker=document.part("waker", parse_waker),
         runtime_image=document.text("runtimeImage"),
         gpu_runtime_image=document.text("gpuRuntimeImage", default=_KNOWN.gpu_runtime_image),
         gpu_allocation=document.choice("gpuAllocation", GpuAllocation, _KNOWN.gpu_allocation),

@@ -1,4 +1,4 @@
-"""`gateway` and `gateways` of a cluster file: the Gateways that serve its namespaces. Pure."""
+"""`gateway`, `gateways` and `waker` of a cluster file: the Gateways that serve its namespaces. Pure."""
 
 import re
 from collections.abc import Collection
@@ -7,7 +7,13 @@ from functools import partial
 from common.errors import InvalidInput
 from common.files.document import Document
 from common.identifiers import check_dns_label, check_web_address
-from integrations.clusters.kubernetes.options import GatewayReference, NamespaceGateway, Options
+from integrations.clusters.kubernetes.options import (
+    WAKER_PORT,
+    GatewayReference,
+    NamespaceGateway,
+    Options,
+    WakerReference,
+)
 
 _URL = "where clients reach the gateway, such as https://models.example.com"
 _NAMESPACES = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?|[a-z0-9][a-z0-9-]{0,61}\*")
@@ -40,6 +46,17 @@ def parse_gateways(document: Document, main: GatewayReference) -> tuple[Namespac
         if twice is not None and document.is_sound():
             document.fault("gateways", f"names {what} {twice} twice; name it once")
     return found
+
+
+def parse_waker(document: Document) -> WakerReference:
+    """Return the waker's Service of `waker`."""
+    result = WakerReference(
+        name=document.text("name", check=check_dns_label),
+        namespace=document.text("namespace", check=check_dns_label),
+        port=document.integer("port", minimum=1, maximum=65535, default=WAKER_PORT),
+    )
+    document.refuse_unknown()
+    return result
 
 
 def gateway_url(gateway: Document) -> str:

@@ -35,12 +35,6 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             field=f"{access.FIELD}.subjects",
         )
     _refuse_container(kind, spec)
-    if kind != LOCAL and spec.scaling.may_sleep:
-        raise InvalidInput(
-            "spec.predictor.minReplicas is 0, and no service on Kubernetes can scale to zero: only the gateway of the "
-            "local cluster holds requests; write 1 or more",
-            field="spec.predictor.minReplicas",
-        )
     if kind != LOCAL and spec.own_scaling is not None:
         raise InvalidInput(
             "spec.predictor.minReplicas and maxReplicas beside spec.predictor.pool cannot be honoured on Kubernetes "

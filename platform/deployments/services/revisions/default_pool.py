@@ -10,6 +10,7 @@ from django.conf import settings
 
 from common.errors import InvalidInput
 from deployments.domain.service_file import ServiceSpec, parse_service
+from deployments.domain.service_file.clusters import LOCAL
 from deployments.models import InferenceService, RolloutPolicy
 from deployments.services.revisions.model_pools import check_pooled, pool_named
 from registry.models import ModelVersion
@@ -34,7 +35,7 @@ def in_default_pool(
         pool = pool_named(pooled)
     except InvalidInput:
         return document, spec
-    if pool is None or pool.cluster.name != _cluster(spec):
+    if pool is None or pool.cluster.kind != LOCAL or pool.cluster.name != _cluster(spec):
         return document, spec
     return changed, pooled
 

@@ -337,6 +337,7 @@ class KubernetesDriver:
     def check(self, desired: Desired) -> None:
         """Raise InvalidInput, naming the field, where something desired is impossible on this cluster."""
         options = self._options.of_namespace(desired.namespace)
+        refuse_sleep(desired, options)
         rendered = render(desired, {}, options)
         pinned = {name for revision in desired.revisions for name in revision.pod_templates}
         try:
@@ -345,7 +346,6 @@ class KubernetesDriver:
             there = self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service)
             refuse_images(rendered, options, there, pinned)
         self._check_pools(desired, options)
-        refuse_sleep(desired, options)
         if not asks_much(desired):
             return
         for gateway in (options.gateway, *options.also):

@@ -14,6 +14,7 @@ from serving_runtime.shared.egress import Network
 _MIB = 1 << 20
 POLLING_S = 15
 """KEDA's default polling interval."""
+WAKER_PORT = 9002
 
 
 class Reach(StrEnum):
@@ -68,7 +69,7 @@ class WakerReference:
 
     name: str
     namespace: str
-    port: int = 9002
+    port: int = WAKER_PORT
 
 
 class Addresses(StrEnum):

@@ -27,6 +27,7 @@ from integrations.clusters.kubernetes.options import (
     Reach,
     Repartition,
     Telemetry,
+    WakerReference,
 )
 from tests.deployments._support.cluster_files import LEAST, MOST, pem
 
@@ -102,6 +103,7 @@ def test_a_file_is_read_field_by_field() -> None:
             ),
         ),
         leaving=("vision",),
+        waker=WakerReference("fairlead-waker", "fairlead", 9003),
         monitoring_namespaces=("monitoring",),
         reach=Reach.API_SERVER,
         api_server_networks=("10.0.0.0/24", "fd00::/64"),

@@ -82,7 +82,10 @@ def refuse_sleep(desired: Desired, options: Options) -> None:
         return
     problem = ""
     if options.waker is None:
-        problem = "the cluster has no waker: let the operator set the gateway's waker in the cluster file"
+        problem = (
+            "the cluster has no waker: let the operator install one and name it as waker in the cluster file "
+            "(docs/how-to/autoscale.md)"
+        )
     elif desired.access is None:
         problem = "everybody may call it, and only callers with a key may start replicas: set spec.access"
     elif asleep.companions:

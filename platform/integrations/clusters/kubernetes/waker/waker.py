@@ -14,6 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from prometheus_client import Counter as Metric
+from prometheus_client import Gauge
+
 from common.errors import Conflict, FairleadError
 from integrations.clusters.kubernetes.waker.callers import may_wake
 from integrations.clusters.kubernetes.waker.calls import ALLOWED, Call, healthy, refused
@@ -21,6 +24,17 @@ from integrations.clusters.kubernetes.waker.replicas import Replicas, State
 
 logger = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 1.0
+HELD = Gauge("fairlead_waker_held_requests", "Requests that wait for the first replica of a service now.")
+REQUESTS = Metric(
+    "fairlead_waker_requests_total",
+    "Requests that came while their service had no ready replica, by what became of them.",
+    ["result"],
+)
+STARTS = Metric("fairlead_waker_starts_total", "Starts of first replicas, by their result.", ["result"])
+for _result in ("ready", "timed_out", "too_many", "left"):
+    REQUESTS.labels(_result)
+for _result in ("started", "refused"):
+    STARTS.labels(_result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +84,19 @@ class Waker:
         if call.needs_replica:
             return refused(call, f"service {call.key} is asleep: an infer request wakes it")
         if self._waiting[call.key] >= self._limits.of_service or self.waiting >= self._limits.of_all:
+            REQUESTS.labels("too_many").inc()
             return refused(
                 call, f"{call.key} is asleep, and as many requests wait for its first replica as may; try again soon"
             )
         self._waiting[call.key] += 1
+        HELD.inc()
         try:
             return await self._held(call)
+        except asyncio.CancelledError:
+            REQUESTS.labels("left").inc()
+            raise
         finally:
+            HELD.dec()
             self._waiting[call.key] -= 1
             if not self._waiting[call.key]:
                 del self._waiting[call.key]
@@ -92,6 +112,7 @@ class Waker:
             state = self._replicas.state(call)
             if state is not None and state.is_ready:
                 await asyncio.sleep(self._limits.settle_s)
+                REQUESTS.labels("ready").inc()
                 return ALLOWED
             if state is not None and not state.may_wait:
                 return ALLOWED
@@ -101,6 +122,7 @@ class Waker:
                 await asyncio.wait_for(change.wait(), min(left_s, _LOOK_AGAIN_S))
             except TimeoutError:
                 continue
+        REQUESTS.labels("timed_out").inc()
         return refused(
             call, f"{call.key} was asleep, and no replica was ready within {self._limits.held_s:g} s; try again soon"
         )
@@ -116,10 +138,12 @@ class Waker:
     async def _start(self, call: Call) -> None:
         try:
             await asyncio.to_thread(self._replicas.start, call)
+            STARTS.labels("started").inc()
             logger.info("a request wakes service %s", call.key)
         except Conflict:
             logger.info("service %s was changed while a request was to wake it; it is tried again", call.key)
         except FairleadError as error:
+            STARTS.labels("refused").inc()
             logger.warning("service %s cannot be woken: %s", call.key, error.message)
 
     def _look_again(self, keys: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from prometheus_client import REGISTRY
 
 from integrations.clusters.kubernetes.api.resource_types import DEPLOYMENT
 from integrations.clusters.kubernetes.waker.calls import read
@@ -14,7 +15,15 @@ from tests.integrations._support.wakers import DIGITS, QUICK, Asleep, call, runn
 
 WAKES = call(bearer=token())
 GOES_ON = (0, "")
+RESULTS = ("ready", "timed_out", "too_many", "left")
 GRPC = "/inference.GRPCInferenceService/{}"
+
+
+def counted() -> list[float]:
+    """Return how many requests there were by each result, and how many wait now."""
+    named = [("fairlead_waker_requests_total", {"result": each}) for each in RESULTS]
+    found = [REGISTRY.get_sample_value(*each) for each in (*named, ("fairlead_waker_held_requests", {}))]
+    return [each or 0.0 for each in found]
 
 
 async def test_requests_wait_for_one_replica_that_is_started_once(tmp_path: Path) -> None:
@@ -103,6 +112,7 @@ async def test_metadata_and_inference_wake() -> None:
 
 async def test_no_more_wait_than_may_and_none_longer(tmp_path: Path) -> None:
     cluster = Asleep()
+    before = counted()
     async with running(tmp_path, cluster, Limits(of_service=2, of_all=9, held_s=0.5)) as there:
         held = [asyncio.create_task(there.status(WAKES)) for _ in range(2)]
         await until(lambda: there.waker.waiting == 2)
@@ -117,15 +127,19 @@ async def test_no_more_wait_than_may_and_none_longer(tmp_path: Path) -> None:
                 "default/digits was asleep, and no replica was ready within 0.5 s; try again soon",
             )
         assert not there.waker.waiting
+    assert [after - count for after, count in zip(counted(), before, strict=True)] == [0, 2, 1, 0, 0]
 
 
 async def test_a_client_that_leaves_waits_no_longer_and_the_start_goes_on(tmp_path: Path) -> None:
     cluster = Asleep()
     async with running(tmp_path, cluster) as there:
+        *before, _ = counted()
         sent = there.send(WAKES)
         await until(lambda: there.waker.waiting == 1)
+        assert counted() == [*before, 1]
         sent.cancel()
         await until(lambda: there.waker.waiting == 0)
+        assert counted() == [*before[:3], before[3] + 1, 0]
         await until(lambda: cluster.scaled)
 
 
