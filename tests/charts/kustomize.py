@@ -62,6 +62,7 @@ COMPONENTS: Mapping[str, Json] = {
     },
     "tls": {"expose": {"kind": "ingress", "tls": {"issuer": {"name": "fairlead"}}}},
     "trial-servers": {"postgresql": {"enabled": True}, "redis": {"enabled": True}},
+    "waker": {"waker": {"enabled": True}},
     "usage-collector": {"usage": {"collector": {"enabled": True, "existingSecret": "usage-collector"}}},
 }
 _HELMS = ("helm.sh/chart", "app.kubernetes.io/managed-by")

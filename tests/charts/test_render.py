@@ -2,16 +2,18 @@
 
 import re
 
+import helm_python as helm
 import pytest
 import yaml
 
 from clusters.domain.cluster_file import parse_cluster
 from integrations.clusters.kubernetes.manifests.names import MANAGED
 from integrations.clusters.kubernetes.manifests.workloads.secure import SECURE
-from integrations.clusters.kubernetes.options import ClosedNetwork
+from integrations.clusters.kubernetes.options import ClosedNetwork, WakerReference
 from tests._support.golden import check_feature, check_text
 from tests.charts.chart import (
     BASE,
+    CHART,
     GOLDEN,
     NAMESPACE,
     RELEASE,
@@ -28,7 +30,7 @@ from tests.charts.chart import (
 )
 
 ROLES = ROOT / "platform" / "integrations" / "clusters" / "kubernetes" / "role.yaml"
-ASK_THE_API_SERVER = {"fairlead-web", "fairlead-worker", "fairlead-watcher"}
+ASK_THE_API_SERVER = {"fairlead-web", "fairlead-worker", "fairlead-watcher", "fairlead-waker"}
 _OF_CUTTING = {"driver-repartition", "driver-repartition-pods", "driver-repartition-mig"}
 FEATURES = [variation for variation in VARIATIONS if variation != BASE]
 everywhere = pytest.mark.parametrize("variation", VARIATIONS)
@@ -68,8 +70,9 @@ def test_a_token_is_mounted_only_where_the_api_server_is_asked(variation: str) -
     for name, spec in pods(found):
         assert spec["automountServiceAccountToken"] is (name in ASK_THE_API_SERVER), name
     accounts = [each for each in found if each["kind"] == "ServiceAccount"]
-    expected = [False] if values(variation).get("serviceAccount", {}).get("create", True) else []
-    assert [each["automountServiceAccountToken"] for each in accounts] == expected
+    given = values(variation)
+    number = (1 + bool(given.get("waker"))) if given.get("serviceAccount", {}).get("create", True) else 0
+    assert [each["automountServiceAccountToken"] for each in accounts] == [False] * number
 
 
 @everywhere
@@ -127,6 +130,34 @@ def test_the_driver_gets_exactly_its_role_in_the_namespaces_that_values_name() -
     assert bound == everywhere | in_namespaces | {("checks", "driver-jobs"), ("checks", "driver-jobs-network")}
     subjects = [each["subjects"] for each in _of(found, "RoleBinding", "ClusterRoleBinding")]
     assert all(each == [{"kind": "ServiceAccount", "name": RELEASE, "namespace": NAMESPACE}] for each in subjects)
+
+
+@pytest.mark.parametrize("uses_cluster_role", [True, False])
+def test_the_waker_may_start_replicas_where_services_run_and_nothing_else(uses_cluster_role: bool) -> None:
+    copy = CHART / "files" / "waker_role.yaml"
+    assert copy.read_text() == ROLES.with_name("waker_role.yaml").read_text()
+    namespaces = {"namespaces": ["vision", NAMESPACE], "file": {"jobs": {"namespace": "vision"}}}
+    found = objects({"waker": {"enabled": True}, "cluster": namespaces, "rbac": {"useClusterRole": uses_cluster_role}})
+    its = [each for each in found if each["metadata"].get("labels", {}).get("app.kubernetes.io/component") == "waker"]
+    rules = [each["rules"] for each in _of(its, "ClusterRole", "Role")]
+    assert rules == [yaml.safe_load(copy.read_text())["rules"]] * (1 if uses_cluster_role else 2)
+    account = {"kind": "ServiceAccount", "name": f"{RELEASE}-waker", "namespace": NAMESPACE}
+    bound = {each["metadata"]["namespace"]: each["subjects"] for each in _of(its, "RoleBinding")}
+    assert bound == {"vision": [account], NAMESPACE: [account]}
+    assert not [each for each in _of(found, "RoleBinding") if account in each["subjects"] and each not in its]
+    (spec,) = (spec for name, spec in pods(its))
+    assert spec["serviceAccountName"] == f"{RELEASE}-waker"
+    assert {each["name"] for each in spec["volumes"]} == {"tmp", "home"}, "no secret of the control plane"
+    (grant,) = _of(its, "ReferenceGrant")
+    assert [each["namespace"] for each in grant["spec"]["from"]] == ["vision"]
+    (service,) = _of(its, "Service")
+    waker = parse_cluster(_file(found)).options.waker
+    assert waker == WakerReference(service["metadata"]["name"], NAMESPACE, service["spec"]["ports"][0]["port"])
+
+
+def test_a_waker_without_services_here_is_refused() -> None:
+    with pytest.raises(helm.HelmRenderError, match=r"waker\.enabled is true, but cluster\.enabled is false"):
+        objects({"waker": {"enabled": True}, "cluster": {"enabled": False}})
 
 
 def test_the_role_for_model_pools_is_given_where_services_run() -> None:

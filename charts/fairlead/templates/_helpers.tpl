@@ -72,6 +72,11 @@ argocd.argoproj.io/sync-options: Prune=false,Delete=false
 {{- end -}}
 {{- end -}}
 
+{{- /* The waker's own account; that of the control plane where the values give one. */ -}}
+{{- define "fairlead.wakerAccount" -}}
+{{- ternary (printf "%s-waker" (include "fairlead.fullname" .)) (include "fairlead.serviceAccount" .) .Values.serviceAccount.create -}}
+{{- end -}}
+
 {{- /* Name of a key in a Secret of the operator. Takes a dictionary of root and key. */ -}}
 {{- define "fairlead.key" -}}
 {{- with index .root.Values.secretKeys .key }}{{ . | quote }}{{ else }}{{ .key }}{{ end -}}

@@ -20,7 +20,7 @@ priorityClassName: {{ . }}
 {{- with .root.Values.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if has .component (list "beat" "test") }}
+{{- if has .component (list "beat" "test" "waker") }}
 {{- with .root.Values.extraInitContainers }}
 initContainers: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -70,7 +70,7 @@ topologySpreadConstraints:
   {{- range .root.Values.topologySpreadConstraints }}
   {{- list (merge (deepCopy .) (dict "labelSelector" $selector)) | toYaml | nindent 2 }}
   {{- end }}
-{{- else if has .component (list "web" "worker" "beat") }}
+{{- else if has .component (list "web" "worker" "beat" "waker") }}
 topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: kubernetes.io/hostname
@@ -99,7 +99,9 @@ env: {{- include "fairlead.allEnv" . | nindent 2 }}
 envFrom: {{- toYaml . | nindent 2 }}
 {{- end }}
 volumeMounts:
+  {{- if ne .component "waker" }}
   - {name: secrets, mountPath: /etc/fairlead/secrets, readOnly: true}
+  {{- end }}
   - {name: tmp, mountPath: /tmp}
   - {name: home, mountPath: /var/lib/fairlead}
   {{- if .files }}
@@ -132,6 +134,7 @@ volumeMounts:
 {{- end -}}
 
 {{- define "fairlead.volumes" -}}
+{{- if ne .component "waker" }}
 - name: secrets
   {{- if .owner }}
   projected:
@@ -150,6 +153,7 @@ volumeMounts:
       - {key: {{ include "fairlead.key" (dict "root" .root "key" "database-url") }}, path: database-url}
       - {key: {{ include "fairlead.key" (dict "root" .root "key" "broker-url") }}, path: broker-url}
   {{- end }}
+{{- end }}
 {{- if eq .component "usage-collector" }}
 {{- with .root.Values.usage.collector.tlsSecret }}
 - name: tls
@@ -206,7 +210,7 @@ securityContext:
 
 {{- /* The chart's own variables, and those of `extraEnv`, which may replace none of them. */ -}}
 {{- define "fairlead.allEnv" -}}
-{{- $own := include "fairlead.env" . -}}
+{{- $own := include (ternary "fairlead.wakerEnv" "fairlead.env" (eq .component "waker")) . -}}
 {{- $own }}
 {{- with .root.Values.extraEnv }}
 {{- $names := list }}
@@ -236,6 +240,26 @@ securityContext:
 {{- if include "fairlead.caBundle" . }}
 - {name: SSL_CERT_FILE, value: /etc/fairlead/ca-bundle/ca.crt}
 - {name: REQUESTS_CA_BUNDLE, value: /etc/fairlead/ca-bundle/ca.crt}
+{{- end }}
+{{- end -}}
+
+{{- /* The waker has no secret of the control plane, since gateways reach it: it signs nothing, so that any key does. */ -}}
+{{- define "fairlead.wakerEnv" -}}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+- name: FAIRLEAD_SECRET_KEY
+  valueFrom: {fieldRef: {fieldPath: metadata.uid}}
+- {name: DJANGO_SETTINGS_MODULE, value: fairlead.settings}
+- {name: PYTHONUNBUFFERED, value: "1"}
+- {name: FAIRLEAD_HOME, value: /var/lib/fairlead}
+- {name: FAIRLEAD_WAKER_ADDRESS, value: "$(POD_IP):9002"}
+- {name: FAIRLEAD_WAKER_METRICS_ADDRESS, value: "$(POD_IP):8082"}
+- {name: FAIRLEAD_WAKER_NAMESPACES, value: {{ include "fairlead.namespaces" .root | fromJsonArray | join "," | quote }}}
+{{- if and (eq (include "fairlead.logs" .root) "json") (not (hasKey .root.Values.settings "FAIRLEAD_LOG_FORMAT")) }}
+- {name: FAIRLEAD_LOG_FORMAT, value: json}
+{{- end }}
+{{- range $key, $value := .root.Values.settings }}
+- {name: {{ $key }}, value: {{ $value | toString | quote }}}
 {{- end }}
 {{- end -}}
 
