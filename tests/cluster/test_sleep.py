@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,10 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+import yaml
 
 from integrations.clusters.base import Access, Desired, DesiredRevision
+from integrations.clusters.kubernetes import rbac
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply import caller_keys
 from integrations.clusters.kubernetes.driver import KubernetesDriver
@@ -34,7 +35,9 @@ from tests.integrations._support.runtimes import model, until
 pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parents[2]
 NAME, PORT = "digits-00001", 9002
-_WAKER = "waker"
+_WAKER, _PLATFORM = "waker", "platform"
+"""Names of its Service and user, and its namespace, which is not that of services."""
+_RBAC = "rbac.authorization.k8s.io"
 LARGE = b"x" * (3 << 20)
 """Far more than Envoy's buffers have."""
 IP = f"10.63.{os.getpid() // 256 % 256}.{os.getpid() % 256}"
@@ -47,45 +50,85 @@ def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
         with (
             harness(plane, folder, runtime=UNRULY_RUNTIME, gateway_of=EnvoyGateway) as running,
             proxy.following("default"),
-            waker(plane, folder),
+            address(IP),
         ):
             yield running
     finally:
         proxy.close()
 
 
-@contextmanager
-def waker(plane: ControlPlane, folder: Path) -> Iterator[None]:
-    """Run the waker as a process, with a Service that leads to it."""
-    variables = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "DJANGO_"))},
-        "FAIRLEAD_HOME": str(folder / "home"),
-        "FAIRLEAD_SECRET_KEY": "x" * 40,
-        "FAIRLEAD_WAKER_ADDRESS": f"{IP}:{PORT}",
-    }
-    command = [sys.executable, str(ROOT / "manage.py"), "wake_services", "--kubeconfig", str(plane.kubeconfig)]
+@pytest.fixture(scope="module")
+def waker(cluster: Harness, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator["WakerProcess"]:
+    install(plane)
+    process = WakerProcess(plane, tmp_path_factory.mktemp("waker"))
+    process.start()
+    yield process
+    process.end()
+    with plane.client() as api:
+        api.delete(f"/apis/{_RBAC}/v1/clusterroles/fairlead-waker").raise_for_status()
+
+
+def install(plane: ControlPlane) -> None:
+    """Make the waker's Service with one endpoint, the grant for policies of `default`, and its role there."""
     ports = [{"name": "grpc", "port": PORT, "protocol": "TCP", "appProtocol": "kubernetes.io/h2c"}]
-    named = {"name": _WAKER, "labels": {"kubernetes.io/service-name": _WAKER}}
     slices = {"addressType": "IPv4", "endpoints": [{"addresses": [IP]}], "ports": ports}
+    asking = {"group": "gateway.envoyproxy.io", "kind": "SecurityPolicy", "namespace": "default"}
+    grant = {"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant"}
+    grant |= {"spec": {"from": [asking], "to": [{"group": "", "kind": "Service", "name": _WAKER}]}}
+    role = yaml.safe_load(Path(rbac.__file__).with_name("waker_role.yaml").read_text())
+    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role["metadata"]["name"]}
+    bound = {"roleRef": reference, "subjects": [{"kind": "User", "apiGroup": _RBAC, "name": _WAKER}]}
+    platform = f"namespaces/{_PLATFORM}"
     with plane.client() as api:
         for path, body in (
-            ("/api/v1/namespaces/default/services", {"spec": {"ports": ports}}),
-            ("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", slices),
+            ("/api/v1/namespaces", {"metadata": {"name": _PLATFORM}}),
+            (f"/api/v1/{platform}/services", {"spec": {"ports": ports}}),
+            (f"/apis/discovery.k8s.io/v1/{platform}/endpointslices", slices),
+            (f"/apis/gateway.networking.k8s.io/v1beta1/{platform}/referencegrants", grant),
+            (f"/apis/{_RBAC}/v1/clusterroles", role),
+            (f"/apis/{_RBAC}/v1/namespaces/default/rolebindings", bound),
         ):
-            api.post(path, json={"metadata": named, **body}).raise_for_status()
-    with address(IP), subprocess.Popen(command, env=variables) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(30)
+            named = {"metadata": {"name": _WAKER, "labels": {"kubernetes.io/service-name": _WAKER}}}
+            api.post(path, json={**named, **body}).raise_for_status()
+
+
+class WakerProcess:
+    """The waker as a process, with the rights of its role."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        variables = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "DJANGO_"))},
+            "FAIRLEAD_HOME": str(folder / "home"),
+            "FAIRLEAD_SECRET_KEY": "x" * 40,
+            "FAIRLEAD_WAKER_ADDRESS": f"{IP}:{PORT}",
+            "FAIRLEAD_WAKER_NAMESPACES": "default",
+        }
+        self._variables = variables
+        self._command = [sys.executable, str(ROOT / "manage.py"), "wake_services"]
+        self._command += ["--kubeconfig", str(plane.user(_WAKER))]
+
+    def start(self) -> None:
+        """Start it, and wait until it takes calls."""
+        self._process = subprocess.Popen(self._command, env=self._variables)
+        with grpc.insecure_channel(f"{IP}:{PORT}") as channel:
+            grpc.channel_ready_future(channel).result(WITHIN_S)
+
+    def kill(self) -> None:
+        """End it as a node that fails would."""
+        self._process.kill()
+        self._process.wait(30)
+
+    def end(self) -> None:
+        """End it as the kubelet does."""
+        self._process.terminate()
+        self._process.wait(30)
 
 
 class Sleeper:
     """A service that may sleep, as the reconciler applies it."""
 
     def __init__(self, cluster: Harness) -> None:
-        options = replace(cluster.options, waker=WakerReference(_WAKER, "default", PORT))
+        options = replace(cluster.options, waker=WakerReference(_WAKER, _PLATFORM, PORT))
         self.driver, self.api = KubernetesDriver(cluster.api, options), cluster.api
         self.client = httpx.Client(base_url=cluster.gateway.url, timeout=90, trust_env=False)
         self.channel = grpc.insecure_channel(cluster.gateway.url.removeprefix("http://"))
@@ -117,6 +160,17 @@ class Sleeper:
         policy = self.api.fetch(resource_types.TRAFFIC_POLICY, "default", "digits")
         return str((policy or {}).get("spec", {}).get("routingType", ""))
 
+    def sleep(self, slept_at: float) -> None:
+        """Have it sleep, as the reconciler does once no request came."""
+        self.apply(0, slept_at, lambda: not self.pods(), "its replicas ended")
+        assert self.routing() == "Service"
+
+    def post_over_http2(self, url: str) -> str:
+        """Post as curl does over HTTP/2, and return its status and version."""
+        command = ["curl", "-s", "--http2-prior-knowledge", "-o", os.devnull, "-w", "%{http_code} %{http_version}"]
+        command += ["-H", f"authorization: Bearer {token()}", "-d", "{}", f"{url}{ROUTES['main'][1]}"]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=90).stdout
+
     def post(self, bearer: str, content: bytes = b"{}") -> int:
         headers = {"authorization": f"Bearer {bearer}"} if bearer else {}
         return self.client.post(ROUTES["main"][1], content=content, headers=headers).status_code
@@ -131,7 +185,7 @@ class Sleeper:
 
 
 @pytest.fixture
-def sleeper(cluster: Harness) -> Iterator[Sleeper]:
+def sleeper(cluster: Harness, waker: WakerProcess) -> Iterator[Sleeper]:
     caller_keys.push(cluster.api, KEYS, ["default"])
     found = Sleeper(cluster)
     found.apply(1, None, lambda: found.post(token()) == 200, "the service answers")
@@ -142,10 +196,11 @@ def sleeper(cluster: Harness) -> Iterator[Sleeper]:
     found.client.close()
 
 
-def test_requests_wait_in_envoy_for_the_first_replica_and_others_wake_nothing(sleeper: Sleeper) -> None:
+def test_requests_wait_in_envoy_for_the_first_replica_and_others_wake_nothing(
+    cluster: Harness, sleeper: Sleeper
+) -> None:
     slept_at = time.time()
-    sleeper.apply(0, slept_at, lambda: not sleeper.pods(), "its replicas ended")
-    assert sleeper.routing() == "Service"
+    sleeper.sleep(slept_at)
     assert (sleeper.post(""), sleeper.post("a.b.c"), sleeper.post(token(services=("prod/*",)))) == (401, 401, 403)
     assert sleeper.post(token(token_id="2" * 32)) == 403
     probe = sleeper.client.get(ROUTES["health"][1], headers={"authorization": f"Bearer {token()}"})
@@ -154,10 +209,12 @@ def test_requests_wait_in_envoy_for_the_first_replica_and_others_wake_nothing(sl
     assert sleeper.deployment()["spec"]["replicas"] == 0
 
     with ThreadPoolExecutor(8) as pool:
+        over_http2 = pool.submit(sleeper.post_over_http2, cluster.gateway.url)
         asked = [pool.submit(sleeper.post, token(), content) for content in (b"{}", b"{}", LARGE)]
         calls = [pool.submit(sleeper.call, method, token()) for method in ("ModelInfer", "ModelMetadata")]
         assert [each.result(90) for each in asked] == [200] * 3
         assert [each.result(90) for each in calls] == ["OK"] * 2
+        assert over_http2.result(90) == "200 2"
     assert {each.manager for each in replicas_owners(sleeper.deployment())} == {WAKER}
     seen = sleeper.driver.observe("default", "digits").revisions[0]
     assert seen.slept_at == slept_at
@@ -184,3 +241,28 @@ def test_requests_wait_in_envoy_for_the_first_replica_and_others_wake_nothing(sl
     assert {each.manager for each in replicas_owners(sleeper.deployment())} == {FIELD_MANAGER, WAKER}
     sleeper.apply(0, slept_at + 60, lambda: not sleeper.pods(), "it sleeps again")
     assert {each.manager for each in replicas_owners(sleeper.deployment())} == {FIELD_MANAGER}
+
+
+def test_without_a_waker_requests_end_soon_and_what_is_awake_answers(sleeper: Sleeper, waker: WakerProcess) -> None:
+    waker.kill()
+    try:
+        assert sleeper.post(token()) == 200, "it is awake"
+        slept_at = time.time()
+        sleeper.sleep(slept_at)
+        assert sleeper.post(token()) == 503
+        assert not sleeper.deployment()["spec"]["replicas"]
+    finally:
+        waker.start()
+    until(lambda: sleeper.call("ModelInfer", token()) == "OK", "a gRPC call wakes it", WITHIN_S)
+
+    sleeper.apply(1, slept_at, lambda: not sleeper.routing(), "the reconciler knows that it is awake")
+    sleeper.sleep(slept_at + 60)
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(sleeper.post, token())
+        until(lambda: sleeper.deployment()["spec"]["replicas"], "the request wakes it", WITHIN_S)
+        waker.kill()
+        try:
+            assert held.result(90) in (200, 503)
+            until(lambda: sleeper.post(token()) == 200, "another try is answered without the waker", WITHIN_S)
+        finally:
+            waker.start()
