@@ -4,14 +4,18 @@ A pool's replica answers for many services. The gateway names service and versio
 gRPC. A hash of the service's name picks the replica, so that its model is loaded by one of them.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+from integrations.clusters.local.envoy import maglev
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
 from integrations.clusters.local.envoy.values import Backend, ServiceRoute
 
 VERSION_HEADER = "fairlead-model-version"
 
 Json = dict[str, Any]
+_KEYS_TRIED = 16
+"""Keys that are tried for each replica: enough for a copy in every one of 100 replicas."""
 
 # The header has been written for the scope by then: /serving/NS/SERVICE/..., or /host/NS/SERVICE.
 BY_SERVICE: list[Json] = [
@@ -27,6 +31,22 @@ BY_SERVICE: list[Json] = [
 def hashed(namespace: str, service: str) -> bytes:
     """Return what Envoy hashes of a request of the service."""
     return f"{namespace}/{service}".encode()
+
+
+def homes(namespace: str, service: str, replicas: Sequence[str], copies: int) -> dict[str, int]:
+    """Return what Envoy hashes for each copy of a service's model, and the number of the replica that this picks.
+
+    The first is that of a service with one copy, so that its requests stay where they were. Each has another replica.
+    """
+    first = hashed(namespace, service)
+    found: dict[str, int] = {}
+    for number in range(_KEYS_TRIED * len(replicas)):
+        if len(found) == min(copies, len(replicas)):
+            break
+        key = first + b"#%d" % number if number else first
+        if (home := maglev.chosen(replicas, key)) not in found.values():
+            found[key.decode()] = home
+    return found
 
 
 def names(service: ServiceRoute, backend: Backend) -> list[Json]:
