@@ -195,6 +195,7 @@ class Service:
                 pooled=isinstance(running, PooledRevision),
                 pool=running.revision.pool if isinstance(running, PooledRevision) and running.rests else "",
                 slept_at=running.slept_at,
+                copies=running.copies if isinstance(running, PooledRevision) else (),
             )
             for name, running in sorted(self._running.items())
             if running.ready and not running.revision.is_pool
@@ -329,4 +330,5 @@ def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
         tap=None,
         is_code=False,
         slept_at=None,
+        pool_copies={},
     )
