@@ -163,5 +163,11 @@ def stored_copies(load: Mapping[str, Any]) -> CopiesMemory:
     return CopiesMemory(dict(value["copies"]), wanted, value["counted_at"], value["counted"])
 
 
+def copies_of(load: Mapping[str, Any]) -> dict[str, int]:
+    """Return the present copies from a revision's `load`."""
+    found: dict[str, int] = load.get("copies", {}).get("copies", {})
+    return found
+
+
 def _moments(value: Sequence[Sequence[Any]]) -> Moments:
     return tuple((datetime.fromisoformat(at), int(number)) for at, number in value)
