@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from accounts.domain.audit_sinks import SyslogAddress
 from accounts.domain.group_roles import GroupRole, parse
 from common.errors import InvalidInput
-from common.identifiers import check_tenant, is_web_address
+from common.identifiers import check_dns_label, check_tenant, is_web_address
 from common.images import parse_registries
 from common.programs import parse_folders
 from common.uris import Address, parse_prefixes
@@ -233,6 +233,20 @@ def program_folders(name: str) -> tuple[Path, ...]:
         return parse_folders(text(name))
     except InvalidInput as error:
         raise ImproperlyConfigured(error.message) from error
+
+
+def model_pool(name: str) -> str:
+    """Return `name`, written NAMESPACE/NAME; empty where it is unset."""
+    value = text(name)
+    if not value:
+        return ""
+    try:
+        namespace, pool = value.split("/")
+        for part in (namespace, pool):
+            check_dns_label(part, field=name)
+    except (InvalidInput, ValueError):
+        raise ImproperlyConfigured(f"{name} is {value!r}; expected NAMESPACE/NAME of a model pool") from None
+    return value
 
 
 def address(name: str) -> tuple[str, int] | None:

@@ -132,6 +132,8 @@ ALLOWED_REGISTRIES = env.registries("FAIRLEAD_ALLOWED_REGISTRIES")
 # Each folder in one of them is a program that services of the local cluster may run; empty runs none.
 PROGRAM_FOLDERS = env.program_folders("FAIRLEAD_PROGRAM_FOLDERS")
 DEFAULT_CLUSTER = env.text("FAIRLEAD_DEFAULT_CLUSTER", "local")
+# The model pool, NAMESPACE/NAME, of services that may have no replicas and name no pool; empty for none.
+DEFAULT_MODEL_POOL = env.model_pool("FAIRLEAD_DEFAULT_MODEL_POOL")
 KUBECONFIG_FOLDER = env.folder("FAIRLEAD_KUBECONFIG_FOLDER")
 # Programs that kubeconfigs may run for a token; None: those of mounted kubeconfigs, which the operator wrote.
 EXEC_PLUGINS = env.programs("FAIRLEAD_EXEC_PLUGINS")

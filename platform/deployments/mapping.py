@@ -105,6 +105,7 @@ def approval_subject(row: Rollout, state: RolloutState) -> approvals.Subject:
         *([{"pod": revision.pod}] if revision.pod else []),
         *([{"model_pool": revision.model_pool}] if revision.model_pool else []),
         *([{"pool": revision.pool}] if revision.pool else []),
+        *([{"own": revision.own_scaling}] if revision.own_scaling else []),
         *(["egress"] if revision.egress else []),
         *([{"secret_env": revision.secret_env}] if revision.secret_env else []),
     ]
@@ -187,6 +188,9 @@ def revision_state(row: Revision) -> RevisionState:
         pool=row.pool,
         pool_copies=copies_of(row.load),
         slept_at=stored_sleep(row.load).slept_at,
+        own_scaling=own_scaling_of(row),
+        own_replicas=row.own_replicas,
+        own_since=float(row.load.get("own_since", 0.0)),
     )
 
 
@@ -245,6 +249,17 @@ def scaling_columns(scaling: Scaling) -> dict[str, Any]:
         "container_concurrency": scaling.container_concurrency,
         "scale_behavior": behavior_json(scaling.behavior),
     }
+
+
+def own_scaling_of(row: Revision) -> Scaling | None:
+    """Return the scaling of the replicas that load may earn a revision in a pool; None for none."""
+    its = dict(row.own_scaling)
+    return Scaling(**{**its, "behavior": behavior_from_json(its["behavior"])}) if its else None
+
+
+def own_scaling_json(scaling: Scaling | None) -> dict[str, Any]:
+    """Return what `own_scaling_of` reads; empty for None."""
+    return {} if scaling is None else {**asdict(scaling), "behavior": behavior_json(scaling.behavior)}
 
 
 def put_revision(row: Revision, state: RevisionState) -> None:
@@ -336,5 +351,6 @@ def is_what(row: Revision, spec: ServiceSpec, version_id: int | None) -> bool:
         and row.pod == pod_json(spec.pod)
         and row.model_pool == model_pool_json(spec.model_pool)
         and row.pool == spec.pool
+        and own_scaling_of(row) == spec.own_scaling
         and (spec.egress is None or spec.egress == egress_of(row))
     )

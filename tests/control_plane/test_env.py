@@ -151,3 +151,12 @@ def test_programs_are_absolute_paths_and_an_empty_list_is_not_an_unset_one(monke
         monkeypatch.setenv("FAIRLEAD_X", wrong)
         with pytest.raises(ImproperlyConfigured, match="expected absolute paths"):
             env.programs("FAIRLEAD_X")
+
+
+@pytest.mark.parametrize("value", ["warm", "a/b/c", "Default/warm", "default/", "/warm"])
+def test_a_model_pool_has_namespace_and_name(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("FAIRLEAD_X", value)
+    with pytest.raises(ImproperlyConfigured, match="expected NAMESPACE/NAME of a model pool"):
+        env.model_pool("FAIRLEAD_X")
+    monkeypatch.setenv("FAIRLEAD_X", "default/warm")
+    assert env.model_pool("FAIRLEAD_X") == "default/warm"

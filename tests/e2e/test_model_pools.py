@@ -106,3 +106,31 @@ def ask_all(platform: Platform, names: list[str]) -> bool:
         return [ask(platform, name)["outputs"][0]["data"][0] for name in names] == [3, 2, 2, 2]
     except AssertionError:
         return False
+
+
+def test_load_brings_own_replicas_and_quiet_ends_them(platform: Platform) -> None:
+    folder = platform.home.parent
+    (folder / "model.onnx").write_bytes(model(2))
+    platform.fairlead("models", "push", "model.onnx", "--name", "linear", "--wait")
+    apply(platform, "warm", "--wait", predictor={"modelPool": {"memoryBudget": "256Mi"}})
+    behavior = {"scaleUp": {"stabilizationWindowSeconds": 5}, "scaleDown": {"stabilizationWindowSeconds": 10}}
+    scaling = {"minReplicas": 0, "maxReplicas": 2, "scaleMetric": "rps", "scaleTarget": 1}
+    apply(platform, "busy", "--wait", predictor={**in_pool(1), **scaling, "autoScaling": {"behavior": behavior}})
+
+    def own() -> bool:
+        return platform.running("default.busy-00001-0") is not None
+
+    with platform.client() as client:
+
+        def reason() -> str:
+            return str(client.get("services/default/busy")["reason"])
+
+        until(lambda: "no replicas of its own until its load earns them" in reason(), WAIT_S, "the pool answers")
+        with asking(platform, "busy") as seen:
+            until(lambda: "of its own, not its pool" in reason() and own(), WAIT_S, "its own answer")
+            sent = len(seen)
+            until(lambda: len(seen) > sent + 20, WAIT_S, "its own go on")
+        until(lambda: "until its load earns them" in reason(), WAIT_S, "it is quiet")
+        with asking(platform, "busy") as again:
+            until(lambda: len(again) > 5, WAIT_S, "the pool answers again")
+    assert {status for status, _, _ in (*seen, *again)} == {200}

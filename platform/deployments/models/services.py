@@ -153,6 +153,8 @@ class Revision(models.Model):
         model_pool: what a model pool has in place of a model (`service_file.pools.model_pool_json`); empty for what
             serves by itself. The model version then represents the pool, and has no files.
         pool: `namespace/name` of the pool whose replicas serve its model; empty where it has its own.
+        own_scaling: the scaling of the replicas that load earns it beside its pool (`mapping.own_scaling_of`); empty
+            where it has none. `own_replicas` is their desired number.
         transformer: the container in front of its predictor, as in a service file; empty without one.
         transformer_replicas: the least number of those; a cluster's autoscaler may add more.
         explainer, explainer_replicas: the same of the container for explain requests.
@@ -202,6 +204,8 @@ class Revision(models.Model):
     custom = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     model_pool = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
     pool = models.CharField(max_length=127, blank=True, default="", db_default="")
+    own_scaling = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))
+    own_replicas = models.PositiveIntegerField(default=0, db_default=0)
     transformer = models.JSONField(default=dict)
     transformer_replicas = models.PositiveIntegerField(default=0, db_default=0)
     explainer = models.JSONField(default=dict, db_default=models.Value({}, output_field=models.JSONField()))

@@ -11,6 +11,7 @@ from typing import Any
 from accounts.models import Team, User
 from common.files.plans import Outcome, Planned
 from deployments import mapping
+from deployments.domain.autoscaling.earned_replicas import sustained_of
 from deployments.domain.autoscaling.scale_to_zero import quiet_of, stored_sleep
 from deployments.domain.policy import Policy, uncompared
 from deployments.domain.rollout import Portion
@@ -143,8 +144,14 @@ def _kept(change: Change) -> Iterator[str]:
 
 
 def _sleeps(change: Change) -> Iterator[str]:
-    """Yield a warning with the measured time to the first answer, where the service is to scale to zero."""
-    scaling = spec_of(change.service).scaling
+    """Yield a warning with who answers a service that is to scale to zero, or how long the first answer takes."""
+    spec = spec_of(change.service)
+    scaling = spec.scaling
+    if spec.own_scaling is not None:
+        yield (
+            f"spec.predictor.minReplicas is 0: model pool {spec.pool} answers, and load that fills a replica for "
+            f"{sustained_of(spec.own_scaling.behavior).total_seconds():g} s starts replicas of its own"
+        )
     if not scaling.may_sleep:
         return
     starts = [

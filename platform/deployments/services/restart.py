@@ -34,7 +34,7 @@ def service_restart(*, namespace: str, name: str, actor: str, now: datetime) -> 
             raise Conflict(f"service {service} is being deleted, so its replicas are not restarted")
         if service.stopped:
             raise Conflict(f"service {service} is stopped, so there are no replicas to restart; resume it")
-        if (stable := change.revision(Role.STABLE)) is not None and stable.pool:
+        if (stable := change.revision(Role.STABLE)) is not None and stable.pool and not stable.own_replicas:
             raise Conflict(f"service {service} has no replicas of its own; restart its model pool {stable.pool}")
         service.restart_number += 1
         change.event(Kind.SERVICE_RESTARTED, f"{actor} has the replicas of {service} restarted, one after the other")

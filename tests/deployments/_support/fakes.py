@@ -271,6 +271,8 @@ class FakeCluster:
                     weight_percent=self._weight(each, given if each.name in ready else 0),
                     slept_at=each.slept_at,
                     woken_at=self._woken_at(each),
+                    pool=each.pool,
+                    pooled_as=f"{desired.namespace}.{each.name}" if each.pool and not each.own_replicas else "",
                     mirror_percent=each.mirror_percent if each.name in ready else 0,
                     match=each.match if each.name in ready else (),
                     scaling=self.autoscaled.get(each.name),
@@ -278,7 +280,7 @@ class FakeCluster:
                     explainer=self._companion(each, CompanionKind.EXPLAINER),
                     replicas=tuple(
                         replace(self._replica(each.name, index), restart_number=each.restart_number)
-                        for index in range(each.replicas)
+                        for index in range(each.own_replicas or each.replicas)
                     ),
                 )
                 for each in desired.revisions

@@ -123,11 +123,11 @@ class Platform:
         self.until(lambda: self.rollout().phase == "Healthy")
 
     def turn(self, *, seconds: float = 2.0, settle: bool = True) -> Outcome:
-        """Let time pass, let the cluster do what it was asked, and tick."""
+        """Let time pass, let the cluster do what it was asked, and tick the newest service."""
         self.clock.go_on(seconds)
         if settle:
             self.cluster.settle()
-        service_id = InferenceService.objects.values_list("pk", flat=True).get()
+        service_id = InferenceService.objects.values_list("pk", flat=True).latest("pk")
         model_follow(service_id=service_id, now=self.clock())
         return reconciler.tick(service_id, self.outside)
 

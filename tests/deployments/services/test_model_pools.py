@@ -9,35 +9,13 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import AuditEntry
 from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput
+from deployments.mapping import own_scaling_of
 from deployments.models import InferenceService, Revision
-from deployments.services import service_apply, service_delete, service_restart
+from deployments.services import service_delete, service_restart
 from registry.models import ModelVersion
 from tests.deployments._support.cluster_files import CLUSTER
+from tests.deployments._support.model_pools import file, pool, pooled, put
 from tests.deployments._support.platform import Platform
-
-
-def file(name: str, predictor: dict[str, Any], namespace: str = "default", **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "serving.kserve.io/v1beta1",
-        "kind": "InferenceService",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"predictor": predictor, **spec},
-    }
-
-
-def put(platform: Platform, document: dict[str, Any]) -> InferenceService:
-    service, _ = service_apply(document=document, namespace=None, name=None, actor="alice", now=platform.clock())
-    return service
-
-
-def pool(platform: Platform, namespace: str = "default", memory: str = "1Gi", **fields: Any) -> InferenceService:
-    return put(platform, file("warm", {"minReplicas": 2, "modelPool": {"memoryBudget": memory, **fields}}, namespace))
-
-
-def pooled(platform: Platform, name: str = "digits", version: int = 1, where: str = "warm", **more: Any) -> Revision:
-    model = {"modelFormat": {"name": "onnx"}, "storageUri": f"models:/digits/{version}"}
-    service = put(platform, file(name, {"pool": where, "model": model}, **more))
-    return Revision.objects.filter(service=service).latest("number")
 
 
 def test_a_pool_is_a_service_without_a_model(platform: Platform) -> None:
@@ -80,6 +58,41 @@ def test_a_file_has_its_pool_looked_up_once(platform: Platform) -> None:
         with CaptureQueriesContext(connection) as asked:
             pooled(platform, version=version)
         assert sum("'warm'" in each["sql"] and "SELECT" in each["sql"] for each in asked.captured_queries) == 1
+
+
+def test_a_service_in_a_pool_may_earn_replicas(platform: Platform) -> None:
+    pool(platform)
+    platform.version(1)
+    model = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}
+    scaling = {"minReplicas": 0, "maxReplicas": 3, "scaleTarget": 5}
+    put(platform, file("digits", {"pool": "warm", "model": model, **scaling}))
+    revision = Revision.objects.get(service__name="digits")
+    assert (revision.replicas, revision.max_replicas, revision.own_replicas) == (1, 1, 0)
+    found = own_scaling_of(revision)
+    assert found is not None
+    assert (found.min_replicas, found.max_replicas, found.target) == (0, 3, 5)
+
+
+def test_a_service_that_may_sleep_is_in_the_default_pool(platform: Platform, settings: Any) -> None:
+    settings.DEFAULT_MODEL_POOL = "speech/warm"
+    platform.version(1)
+    model = {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}
+    asleep = {"minReplicas": 0, "model": model}
+    put(platform, file("early", asleep))
+    pool(platform, "speech")
+    put(platform, file("foreign", asleep))
+    pool(platform, "speech", sharedWith=["default"])
+    put(platform, file("digits", asleep))
+    put(platform, file("digits", asleep))
+    put(platform, file("shadowed", asleep | {"logger": {"url": "http://127.0.0.1:1/", "mode": "all"}}))
+    put(platform, file("awake", {"model": model}))
+    found = dict(Revision.objects.values_list("service__name", "pool"))
+    pools = dict.fromkeys(("early", "foreign", "shadowed", "awake"), "")
+    assert {name: found[name] for name in pools} == pools, "absent, not shared, not for pools, never asleep"
+    assert found["digits"] == "speech/warm"
+    predictor = InferenceService.objects.get(name="digits").document["spec"]["predictor"]
+    assert (predictor["pool"], predictor["maxReplicas"]) == ("speech/warm", 1)
+    assert Revision.objects.filter(service__name="digits").count() == 1, "the same file is no change"
 
 
 def test_a_service_is_no_pool(platform: Platform) -> None:

@@ -59,7 +59,9 @@ class SharedPlatforms:
 def empty(platform: Platform) -> None:
     """Delete the services of a running platform, wait until they are gone, and put back the rows of its beginning."""
     with platform.client() as client:
-        for each in client.all("services"):
+        pools = [(each["namespace"], each["name"]) for each in client.all("model-pools")]
+        # Services leave before their pools.
+        for each in sorted(client.all("services"), key=lambda each: (each["namespace"], each["name"]) in pools):
             client.delete(f"services/{each['namespace']}/{each['name']}")
         until(lambda: not client.all("services"), _EMPTY_WITHIN_S, "the end of all services")
     with closing(sqlite3.connect(_database(platform), timeout=60, isolation_level=None)) as database:

@@ -193,7 +193,10 @@ async def test_a_changed_version_is_loaded_beside_the_one_that_answers(
             assert output(await ask(engine, pool, "a", width=4)).shape == (1, 5)
 
 
-async def test_bad_models_are_said_and_not_tried_for_each_request(place: Place, tmp_path: Path) -> None:
+async def test_bad_models_are_said_and_not_tried_for_each_request(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "FRESH_S", 60.0)
     model = pools.artifact(tmp_path / "m")
     big(place, tmp_path / "big", "large")
     pools.write(place.catalog, "ns.corrupt", {1: pools.version(model, "sha256:" + "0" * 64)})

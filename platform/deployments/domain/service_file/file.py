@@ -26,7 +26,7 @@ from deployments.domain.service_file.predictor import (
     container_of,
     parse_custom,
 )
-from deployments.domain.service_file.scaling import parse_scaling
+from deployments.domain.service_file.scaling import Scaling, parse_scaling
 from deployments.domain.service_file.values import MOST_REVISIONS, ServiceSpec
 from deployments.domain.service_file.variables import parse_env
 from integrations.clusters.base import CompanionKind, Resources
@@ -81,9 +81,10 @@ def _service(document: Document, namespace: str | None, name: str | None) -> Ser
     else:
         served = _of_model(predictor, model) if container is None else _of_container(predictor, container)
     if predictor.raw("pool", None) is not None:
-        served["pool"], scaling = parse_pool(
+        served["pool"], served["own_scaling"] = parse_pool(
             spec, predictor, model, found_namespace, is_model=container is None and pool is None
         )
+        scaling = Scaling(1, 1)
     else:
         scaling = parse_scaling(predictor)
     if container is not None:

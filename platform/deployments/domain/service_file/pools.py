@@ -13,7 +13,7 @@ from common.files.document import Document
 from common.files.quantities import parse_memory
 from common.identifiers import check_dns_label
 from deployments.domain.service_file.pods import FIELDS as POD_FIELDS
-from deployments.domain.service_file.scaling import Scaling
+from deployments.domain.service_file.scaling import Scaling, parse_scaling
 from integrations.clusters.base import Resources
 
 MODEL_POOL = "spec.predictor.modelPool"
@@ -67,19 +67,25 @@ def parse_model_pool(spec: Document, pool: Document, resources: Resources) -> Mo
 
 def parse_pool(
     spec: Document, predictor: Document, model: Document, namespace: str, *, is_model: bool
-) -> tuple[str, Scaling]:
-    """Return the pool of a service, `namespace/name`, and its scaling; reports the fields that are the pool's."""
+) -> tuple[str, Scaling | None]:
+    """Return the pool of a service, `namespace/name`, and the scaling of own replicas; reports fields of the pool.
+
+    With `minReplicas: 0` and `maxReplicas` its load may earn it replicas.
+    """
     found = predictor.text("pool", check=_check_pool)
     if not is_model:
         predictor.fault("pool", "is for models; leave it out, or serve a model by spec.predictor.model")
-    _refuse(predictor, ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget", "autoScaling"), _OF_POOL)
+    earns = predictor.raw("minReplicas", None) == 0 and predictor.raw("maxReplicas", None) is not None
+    own = parse_scaling(predictor) if earns else None
+    if own is None:
+        _refuse(predictor, ("minReplicas", "maxReplicas", "scaleMetric", "scaleTarget", "autoScaling"), _OF_POOL)
+        _refuse(model, ("resources",), _OF_POOL)
     _refuse(predictor, ("containerConcurrency", "deploymentStrategy", *POD_FIELDS), _OF_POOL)
-    _refuse(model, ("resources",), _OF_POOL)
     _refuse(spec, ("placement", "patches", "drift"), _OF_POOL)
     _refuse(predictor, ("logger",), _NOT_IN_POOLS)
     _refuse(model, ("env", "egress"), _NOT_IN_POOLS)
     _refuse(spec, ("transformer", "explainer"), _NOT_IN_POOLS)
-    return found if "/" in found else f"{namespace}/{found}", Scaling(1, 1)
+    return found if "/" in found else f"{namespace}/{found}", own
 
 
 def model_pool_json(pool: ModelPool | None) -> dict[str, Any]:

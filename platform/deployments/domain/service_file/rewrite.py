@@ -102,7 +102,7 @@ def _put_pool(predictor: dict[str, Any], spec: ServiceSpec, content: RevisionCon
     if content.pool != spec.pool:
         predictor.pop("pool", None)
     if content.pool:
-        put_scaling(predictor, None)
+        put_scaling(predictor, content.own_scaling)
         predictor["pool"] = content.pool if content.pool != spec.pool else predictor["pool"]
     elif content.scaling != spec.scaling or spec.pool:
         put_scaling(predictor, content.scaling)

@@ -74,6 +74,7 @@ class ServiceSpec:
         pod: fields of the predictor's pods on Kubernetes.
         model_pool: what it is in place of a model; None for what serves by itself.
         pool: `namespace/name` of the model pool whose replicas serve its model; empty where it has its own.
+        own_scaling: of one in a pool, the replicas that its load may earn it; None for none.
     """
 
     namespace: str
@@ -106,6 +107,7 @@ class ServiceSpec:
     pod: PodFields = field(default_factory=PodFields)
     model_pool: ModelPool | None = None
     pool: str = ""
+    own_scaling: Scaling | None = None
 
     @property
     def companions(self) -> Mapping[CompanionKind, Companion]:
@@ -145,6 +147,7 @@ class RevisionContent:
     pod: PodFields
     model_pool: ModelPool | None = None
     pool: str = ""
+    own_scaling: Scaling | None = None
 
 
 def content_of(spec: ServiceSpec) -> RevisionContent:
@@ -167,4 +170,5 @@ def content_of(spec: ServiceSpec) -> RevisionContent:
         pod=spec.pod,
         model_pool=spec.model_pool,
         pool=spec.pool,
+        own_scaling=spec.own_scaling,
     )

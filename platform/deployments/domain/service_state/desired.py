@@ -66,6 +66,8 @@ class RevisionState:
         pod_templates: as of `DesiredRevision`.
         served_until: when the service was last stopped while this had its requests; None where it never was.
         slept_at: as of `DesiredRevision`.
+        own_scaling: of one in a pool, the replicas that its load may earn it; None for none.
+        own_replicas, own_since: as of `DesiredRevision`.
     """
 
     name: str
@@ -100,6 +102,9 @@ class RevisionState:
     pool: str = ""
     pool_copies: Mapping[str, int] = field(default_factory=dict)
     slept_at: float | None = None
+    own_scaling: Scaling | None = None
+    own_replicas: int = 0
+    own_since: float = 0.0
 
     @property
     def is_asleep(self) -> bool:
@@ -309,6 +314,8 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 pool=revision.pool,
                 pool_copies=revision.pool_copies,
                 slept_at=None if service.stopped else revision.slept_at,
+                own_replicas=0 if service.stopped else revision.own_replicas,
+                own_since=revision.own_since,
             )
             for revision in service.revisions
             if revision.stopped_at is None

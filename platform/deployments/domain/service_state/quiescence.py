@@ -58,6 +58,8 @@ def _stays(revision: RevisionState, observed: ObservedRevision | None) -> bool:
         return False
     if revision.is_asleep:
         return observed.woken_at is None
+    if revision.own_scaling is not None:
+        return False  # its load in the pool is looked at
     if not revision.scaling.is_automatic:
         return True
     # Replicas that a rollout left above the least are removed over time.

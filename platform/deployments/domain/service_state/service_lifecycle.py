@@ -146,8 +146,15 @@ def _running(
 def _serving(service: ServiceState, stable: RevisionState, observed: ObservedRevision, short: str) -> Standing:
     """Return the standing of a service whose requests all go to its stable revision."""
     ready = observed.ready_replicas
+    if stable.pool and observed.pooled_as and stable.own_replicas:
+        waking = f"{stable.name} is answered by model pool {stable.pool} until one of its own replicas is ready"
+        return Standing(ServicePhase.READY, waking)
+    if stable.pool and not stable.own_replicas:
+        zero = ", and has no replicas of its own until its load earns them" if stable.own_scaling else ""
+        return Standing(ServicePhase.READY, f"{stable.name} serves all traffic in model pool {stable.pool}{zero}")
     if stable.pool:
-        return Standing(ServicePhase.READY, f"{stable.name} serves all traffic in model pool {stable.pool}")
+        its = f"{stable.own_replicas} {'replica' if stable.own_replicas == 1 else 'replicas'} of its own"
+        return Standing(ServicePhase.READY, f"{stable.name} serves all traffic with {its}, not its pool")
     if not ready and _waits(stable, observed):
         return Standing(ServicePhase.READY, held(stable.name, is_asleep=stable.is_asleep))
     many = stable.replicas if observed.scaling is None else max(ready, stable.replicas)

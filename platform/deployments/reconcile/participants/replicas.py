@@ -37,6 +37,7 @@ from deployments.domain.service_file.scaling import Scaling
 from deployments.domain.service_state.desired import Role
 from deployments.models import Revision
 from deployments.reconcile.participants import surge
+from deployments.reconcile.participants.own_replicas import may_earn, set_own_replicas
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.turn import Participant, Turn
 from events.domain.kinds import Kind
@@ -105,6 +106,8 @@ class Replicas(Participant[Load]):
         _wake(change, found.seen)
         is_shared = surge.share_replicas(change, found.seen)
         for row in change.revisions:
+            if may_earn(row) and found.samples is not None:
+                set_own_replicas(change, row, found.seen, measured, window=found.window)
             bounds = _bounds(change, row) if _is_chosen(change, row) and not is_shared else None
             if bounds is not None and row.replicas:
                 _set(change, row, _scaling(found.seen, row), measured, bounds, window=found.window)
@@ -159,7 +162,8 @@ def _put_sleep(row: Revision, sleep: Sleep) -> None:
 
 
 def _samples(turn: Turn) -> Sequence[Sample] | None:
-    follows_load = not turn.service.stopped and any(_is_chosen(turn.read, row) for row in turn.read.revisions)
+    rows = turn.read.revisions
+    follows_load = not turn.service.stopped and any(_is_chosen(turn.read, row) or may_earn(row) for row in rows)
     if turn.seen is None or not follows_load:
         return None
     try:

@@ -40,6 +40,7 @@ from deployments.services.files.import_models import begin_import, must_import
 from deployments.services.files.programs import with_records
 from deployments.services.ownership import check_owner
 from deployments.services.revisions.custom_predictors import check_compares, version_of_image
+from deployments.services.revisions.default_pool import in_default_pool
 from deployments.services.revisions.demands import check_demands, check_digests
 from deployments.services.revisions.egress import check_egress
 from deployments.services.revisions.model_pools import check_pool, cluster_asked, pool_named, version_of_pool
@@ -200,6 +201,7 @@ def _read(
         check_ready(version)
         check_has_files(version)
         check_format(spec.model_format, version.platform, str(version))
+    document, spec = in_default_pool(document, spec, version, policy)
     pool = pool_named(spec)
     cluster = cluster_chosen(cluster_asked(spec, pool), now=now)
     return AppliedFile(

@@ -337,6 +337,8 @@ def _create_revision(
         custom=custom_json(spec.custom),
         model_pool=model_pool_json(spec.model_pool),
         pool=spec.pool,
+        own_scaling=mapping.own_scaling_json(spec.own_scaling),
+        own_replicas=_own_replicas(after, spec),
         transformer_replicas=0 if spec.transformer is None else spec.transformer.min_replicas,
         explainer=companion_json(spec.explainer, CompanionKind.EXPLAINER),
         explainer_replicas=0 if spec.explainer is None else spec.explainer.min_replicas,
@@ -348,6 +350,12 @@ def _create_revision(
     connects = "; it may open connections to the network" if egress else ""
     change.event(Kind.REVISION_CREATED, f"{revision.name} serves {version}{on}{connects}", revision=revision.name)
     return revision
+
+
+def _own_replicas(after: Revision | None, spec: ServiceSpec) -> int:
+    """Return how many own replicas a new revision in a pool begins with: as many as the one before has."""
+    its = 0 if after is None or after.stopped_at is not None else after.own_replicas
+    return spec.own_scaling.within(its) if its and spec.own_scaling is not None else 0
 
 
 def _refuse_without_image(cluster: Cluster, spec: ServiceSpec) -> None:

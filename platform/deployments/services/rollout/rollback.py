@@ -150,6 +150,7 @@ def _write_into_document(service: InferenceService, revision: Revision) -> None:
         pod=stored_pod(revision.pod),
         model_pool=stored_model_pool(revision.model_pool),
         pool=revision.pool,
+        own_scaling=mapping.own_scaling_of(revision),
         egress=None if spec.egress is None else has_egress(revision, service.cluster),
     )
     service.document = file_saying(service.document, spec, content)

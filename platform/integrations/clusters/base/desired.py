@@ -283,6 +283,9 @@ class DesiredRevision:
         pool_copies: of a pool: how many of its replicas answer for each of these models, `<namespace>.<service>`; for
             all others one does. It changes without a restart. A cluster on Kubernetes takes no notice of it.
         pool: `namespace/name` of the pool whose replicas answer for it; empty where it has replicas of its own.
+        own_replicas: how many of its own a revision in a pool should have. The pool answers until one of them is ready,
+            and again before they end.
+        own_since: Unix seconds since when it should have those, or had them last; 0 where it never had any.
         transformer: None where requests go to the predictor itself.
         explainer: None where explain requests go where the others do.
         patches: changes of its rendered objects on the cluster, in order.
@@ -331,6 +334,8 @@ class DesiredRevision:
     pool: str = ""
     pool_copies: Mapping[str, int] = field(default_factory=dict)
     slept_at: float | None = None
+    own_replicas: int = 0
+    own_since: float = 0.0
 
     @property
     def companions(self) -> Mapping[CompanionKind, DesiredCompanion]:

@@ -89,6 +89,7 @@ class ObservedRevision:
         pooled_as: `namespace.service@version`, as which its pool's replicas count its requests; `replicas` are those
             then. Empty where it has its own.
         pool: that pool, `namespace/name`.
+        own: of one in a pool, its own replicas while the pool answers: those that start, or end.
         is_pool: its replicas answer for the services in the pool that it is of.
         slept_at: as of `DesiredRevision`, of its present replicas, or of its sleep.
         woken_at: Unix seconds when a request woke it from that sleep; None while it is asleep, or was not.
@@ -107,6 +108,7 @@ class ObservedRevision:
     explainer: ObservedCompanion | None = None
     pooled_as: str = ""
     pool: str = ""
+    own: tuple[ObservedReplica, ...] = ()
     is_pool: bool = False
     slept_at: float | None = None
     woken_at: float | None = None
@@ -114,7 +116,7 @@ class ObservedRevision:
     @property
     def own_replicas(self) -> tuple[ObservedReplica, ...]:
         """Return its replicas, without a pool's, which serve other services, too."""
-        return () if self.pooled_as else self.replicas
+        return self.own if self.pooled_as else self.replicas
 
     @property
     def companions(self) -> Mapping[CompanionKind, ObservedCompanion]:

@@ -245,6 +245,7 @@ def _observed_from_json(value: Mapping[str, Any]) -> Observed:
                 "match": _match_from_json(revision),
                 "failure": failure_from_json(revision["failure"]) if revision.get("failure") else None,
                 "replicas": tuple(_replica_from_json(replica) for replica in revision["replicas"]),
+                "own": tuple(_replica_from_json(replica) for replica in revision.get("own", ())),
             }
         )
         for revision in value["revisions"]

@@ -1,7 +1,7 @@
 """Agent loop: read orders, scale, route, let go, write status. Started by `__main__` in the main thread.
 
 A round begins when something changed, and at the latest after `Timing.round_s`. It handles the services that changed,
-so that one among thousands costs little more than one alone, and periodically all; the gateway always gets the whole
+so that one among thousands costs little more than one alone, and all others by turns; the gateway always gets the whole
 routing, so that the next round repairs a failed one.
 """
 
@@ -10,10 +10,11 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from common.errors import Unavailable
@@ -60,7 +61,7 @@ _HEARTBEAT_S = 1.0
 _REST = 4.0
 """Envoy is not queried again for so many times as long as it took to list its hosts."""
 _LOOK_AGAIN_S = 9.0
-"""Interval of full rounds over every service and every written file, which find unreported changes."""
+"""Every service and every written file is looked at so often, for changes that nothing reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,8 @@ class Agent:
         self._endpoints: dict[Key, tuple[RevisionEndpoints, ...]] = {}
         self._unwritten: set[Key] = set()
         self._routed_by = False, ""
-        self._all_at = float("-inf")
+        self._mended_at = self._looked_at = asyncio.get_running_loop().time()
+        self._to_look_at: Iterator[Key] = iter(())
         self._written: dict[Path, object] = {}
         self._pushed: tuple[Routing, float | None] | None = None
         self._has_routed = False
@@ -226,6 +228,7 @@ class Agent:
                 RevisionEndpoints(namespace, each.name, pooled=True) for each in was.revisions if each.gateway_since
             ]
         self._router.take_up(known, since)
+        self._touched |= self._services.keys()
         if self._earlier.programs:
             log.info("goes on with %s", ", ".join(sorted(self._earlier.programs)))
 
@@ -268,14 +271,27 @@ class Agent:
                 self._touch(key)
 
     def _taken(self) -> set[Key]:
-        """Return the services of this round: the touched ones, periodically all."""
+        """Return the services of this round: the touched ones, and those whose turn it is to be looked at."""
         now = asyncio.get_running_loop().time()
-        if now - self._all_at >= _LOOK_AGAIN_S:
-            self._all_at, self._touched = now, set(self._services)
+        if now - self._mended_at >= _LOOK_AGAIN_S:
+            self._mended_at = now
             self._files.mend()
-        touched = self._touched | self._pools.followers(self._touched) | self._copied
+        touched = self._touched | self._next(now)
+        touched |= self._pools.followers(touched) | self._copied
         self._touched, self._copied = set(), set()
         return touched & self._services.keys()
+
+    def _next(self, now: float) -> set[Key]:
+        """Return the services whose turn it is: over `_LOOK_AGAIN_S` all, so that no round takes long for many."""
+        number = int(len(self._services) * (now - self._looked_at) / _LOOK_AGAIN_S)
+        if not number:
+            return set()
+        self._looked_at = now
+        found = set(islice(self._to_look_at, number))
+        if len(found) < number:
+            self._to_look_at = iter(list(self._services))
+            found |= set(islice(self._to_look_at, number - len(found)))
+        return found
 
     async def _pause(self) -> None:
         """Wait for a change, or for the next round: soon while a replica leaves or waits for Envoy."""

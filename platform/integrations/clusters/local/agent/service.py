@@ -12,6 +12,7 @@ from integrations.clusters.base import (
     ReplicaPhase,
 )
 from integrations.clusters.local.agent.pools.members import Pools
+from integrations.clusters.local.agent.pools.own_replicas import OwnReplicas, as_own
 from integrations.clusters.local.agent.pools.pooled_revision import PooledRevision
 from integrations.clusters.local.agent.replicas.replica import EarlierReplica, Replica
 from integrations.clusters.local.agent.replicas.workshop import Workshop
@@ -41,6 +42,7 @@ class Service:
         self._workshop = workshop
         self._pools = pools
         self._running: dict[str, RunningRevision | PooledRevision] = {}
+        self._own: dict[str, OwnReplicas] = {}  # of revisions in pools
         self._routed: dict[str, int] = {}
         self._is_refusing = False
         self._removals: set[asyncio.Task[None]] = set()
@@ -51,7 +53,7 @@ class Service:
     @property
     def gone(self) -> bool:
         """Return whether it was deleted and has no replicas left."""
-        return self.deleted and not self._running and not self._removals
+        return self.deleted and not self._running and not self._own and not self._removals
 
     def take(self, desired: Desired, *, deleted: bool) -> None:
         """Take up a newer desired state; an older one is ignored."""
@@ -63,8 +65,13 @@ class Service:
         for name in {each.revision.name for each in earlier}:
             its = [each for each in earlier if each.revision.name == name]
             newest = max(its, key=lambda each: each.revision.restart_number).revision
-            running = self._running[name] = RunningRevision(self._workshop, self._pools, self.namespace, newest, its)
+            running = RunningRevision(self._workshop, self._pools, self.namespace, newest, its)
             seen = was.revision(name) if was is not None else None
+            if newest.pool:
+                served = seen is not None and not seen.pooled_as
+                self._own[name] = OwnReplicas(running, self._workshop.timing, serve=served)
+                continue
+            self._running[name] = running
             running.mirrored = newest.mirror_percent > 0 or (seen is not None and seen.mirror_percent > 0)
         if was is not None:
             self._loaded = {each.name for each in was.revisions if each.weight_percent}
@@ -123,6 +130,8 @@ class Service:
             replicas = self._replicas(wanted[name]) if same else 0
             if same:
                 running.revision = wanted[name]
+            if isinstance(running, PooledRevision):
+                self._keep_own(name, running if replicas else None, held=bool(held.get(name)))
             if isinstance(running, RunningRevision):
                 running.tap.switch(wanted[name].tap if same else None, asyncio.get_running_loop().time())
             if held.get(name):
@@ -131,11 +140,38 @@ class Service:
                 running.scale(replicas)
             if running.is_over:
                 del self._running[name]
-                removal = asyncio.create_task(running.remove())
-                self._removals.add(removal)
-                removal.add_done_callback(self._removed)
+                self._remove(running)
+        for name in [name for name in self._own if name not in self._running]:
+            self._keep_own(name, None)
         self._let_rest()
         self._keep_catalogs()
+
+    def _keep_own(self, name: str, pooled: PooledRevision | None, *, held: bool = False) -> None:
+        """Bring the own replicas of a revision in a pool to their desired number; None where it is no longer in it."""
+        own, wanted = self._own.get(name), None if pooled is None else as_own(pooled.revision)
+        if own is None and wanted is not None and wanted.replicas and not self._removals:
+            running = RunningRevision(self._workshop, self._pools, self.namespace, wanted)
+            own = self._own[name] = OwnReplicas(running, self._workshop.timing)
+        if own is None:
+            return
+        same = wanted is not None and _what_never_changes(wanted) == _what_never_changes(own.running.revision)
+        if same and wanted is not None and own.running.slept_at == wanted.slept_at:
+            own.running.revision = wanted
+            own.follow(wanted.replicas, pooled, held=held)
+        else:
+            own.follow(0, pooled, held=held)
+        if own.is_over:
+            self._remove(self._own.pop(name).running)
+
+    def _serving(self, name: str) -> RunningRevision | None:
+        """Return the own replicas that answer for a revision in a pool; None where the pool does, or it is in none."""
+        own = self._own.get(name)
+        return own.running if own is not None and own.serve else None
+
+    def _remove(self, running: RunningRevision | PooledRevision) -> None:
+        removal = asyncio.create_task(running.remove())
+        self._removals.add(removal)
+        removal.add_done_callback(self._removed)
 
     def _let_rest(self) -> None:
         """Have a revision that alone has all requests, from a pool, use the pool's own clusters."""
@@ -161,9 +197,14 @@ class Service:
         for running in self._running.values():
             if isinstance(running, PooledRevision):
                 found.setdefault(running.revision.pool, []).append(running.revision)
+        key = self.namespace, self.name
+        is_settled = all(isinstance(each, PooledRevision) and each.is_settled for each in self._running.values())
         for pool, its in found.items():
             self._pools.put(pool, f"{self.namespace}.{self.name}", its)
-            (self._pools.join if its else self._pools.leave)(pool, (self.namespace, self.name))
+            if its:
+                self._pools.join(pool, key, is_settled=is_settled and not self._own)
+            else:
+                self._pools.leave(pool, key)
         self._in = {pool for pool, its in found.items() if its}
 
     def endpoints(self) -> Iterator[RevisionEndpoints]:
@@ -171,6 +212,8 @@ class Service:
         key = f"{self.namespace}/{self.name}"
         if any(running.revision.is_pool for running in self._running.values()):
             yield RevisionEndpoints(self.namespace, self.name, self._pools.endpoints(key), pooled=True)
+        # Known to the gateway before the first is ready, since its routes may name no unknown clusters.
+        yield from (own.running.endpoints() for own in self._own.values())
         for running in self._running.values():
             if isinstance(running, PooledRevision) and running.rests:
                 continue
@@ -184,6 +227,7 @@ class Service:
         held = self._held()
         self._routed = held or shares(self._claims())
         wanted = {revision.name: revision for revision in self.desired.revisions}
+        answering = {name: self._serving(name) or running for name, running in sorted(self._running.items())}
         backends = [
             Backend(
                 name,
@@ -191,13 +235,13 @@ class Service:
                 self._routed.get(name, 0),
                 mirror_percent=wanted[name].mirror_percent if name in wanted else 0,
                 match=wanted[name].match if name in wanted else (),
-                replicas=running.ready,
+                replicas=1 if isinstance(running, PooledRevision) else running.ready,
                 pooled=isinstance(running, PooledRevision),
                 pool=running.revision.pool if isinstance(running, PooledRevision) and running.rests else "",
                 slept_at=running.slept_at,
                 copies=running.copies if isinstance(running, PooledRevision) else (),
             )
-            for name, running in sorted(self._running.items())
+            for name, running in answering.items()
             if running.ready and not running.revision.is_pool
         ]
         if not any(self._routed.values()):
@@ -238,12 +282,11 @@ class Service:
 
     def leaving(self) -> Iterator[Replica]:
         """Yield the leaving replicas that still have an address."""
-        for running in self._running.values():
-            yield from (replica for replica in running.replicas if replica.leaving and not replica.ended)
+        yield from (replica for replica in self.replicas() if replica.leaving and not replica.ended)
 
     def replicas(self) -> Iterator[Replica]:
         """Yield every replica."""
-        for running in self._running.values():
+        for running in (*self._running.values(), *(own.running for own in self._own.values())):
             yield from running.replicas
 
     def observed(self, confirmed: ServiceRoute | None, since: dict[tuple[str, str], float], stats_url: str) -> Observed:
@@ -253,11 +296,13 @@ class Service:
         names += [name for name in self._running if name not in names]
         slept = {each.name: each.slept_at for each in self.desired.revisions if each.slept_at}
         slept |= {name: running.slept_at for name, running in self._running.items() if running.slept_at}
+        slept |= {name: own.running.slept_at for name, own in self._own.items() if own.serve}  # as in cluster names
         revisions = []
         of_pool = shares(self._claims())
         for name in names:
-            running = self._running.get(name)
+            running = self._serving(name) or self._running.get(name)
             replicas = running.observed() if running is not None else ()
+            is_pooled = isinstance(running, PooledRevision)
             is_pool = running is not None and running.revision.is_pool  # which takes no requests by itself
             routed_percent = routed[name].share_percent if name in routed else 0
             revisions.append(
@@ -272,7 +317,8 @@ class Service:
                     mirror_percent=routed[name].mirror_percent if name in routed else 0,
                     match=routed[name].match if name in routed else (),
                     pooled_as=running.key if isinstance(running, PooledRevision) else "",
-                    pool=running.revision.pool if running is not None else "",
+                    pool=running.revision.pool if running is not None and is_pooled else "",
+                    own=self._own[name].running.observed() if is_pooled and name in self._own else (),
                     is_pool=is_pool,
                     slept_at=slept.get(name),
                     woken_at=self._woken[name][1] if self._slept_from(name) == slept.get(name) else None,
@@ -286,7 +332,10 @@ class Service:
             gateway_stats_url=stats_url,
             message=self.complaint or self._explanation(),
             preview=confirmed.preview if confirmed is not None and confirmed.preview in routed else "",
-            gateway_counts=not any(isinstance(each, PooledRevision) and each.rests for each in self._running.values()),
+            gateway_counts=not any(
+                isinstance(each, PooledRevision) and each.rests and self._serving(name) is None
+                for name, each in self._running.items()
+            ),
         )
 
     def _explanation(self) -> str:
@@ -298,10 +347,11 @@ class Service:
         return [self._claim(each.name, each.weight_percent) for each in self.desired.revisions]
 
     def _claim(self, revision: str, weight_percent: int) -> Claim:
-        running = self._running.get(revision)
+        running = self._serving(revision) or self._running.get(revision)
         if running is None:
             return Claim(revision, weight_percent, 0)
-        return Claim(revision, weight_percent, running.ready, was_ready=running.was_ready)
+        was_ready = running.was_ready or self._serving(revision) is not None
+        return Claim(revision, weight_percent, running.ready, was_ready=was_ready)
 
     def _held(self) -> dict[str, int]:
         """Return the shares kept unchanged while the desired revisions start; empty where none are."""
@@ -331,4 +381,6 @@ def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
         is_code=False,
         slept_at=None,
         pool_copies={},
+        own_replicas=0,
+        own_since=0.0,
     )

@@ -74,7 +74,7 @@ class Backend:
         share_percent: of requests that name no version; over a service's backends they sum to 100, or to 0.
         mirror_percent: share of the inference requests that name no version of which it gets a copy.
         match: requests that name no version and match all of these are its own; empty gives it its share only.
-        replicas: how many take requests.
+        replicas: among how many its requests are shared out; 1 where a pool's hash picks one.
         pooled: they are a pool's.
         pool: `namespace/name` of the pool whose clusters it uses, as at rest; empty where it has its own.
         copies: what is hashed of a request for each copy of its model in a pool, at random; empty for the service's

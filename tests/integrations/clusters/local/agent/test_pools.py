@@ -195,6 +195,7 @@ def test_no_request_fails_while_the_agent_is_killed_and_another_goes_on(
     until(lambda: pool_is_ready(cluster), "the pool is ready")
     before = {name: cluster.pid(name) for name in ("gateway", "default.warm-00001-0", "default.warm-00001-1")}
     with traffic(cluster.url) as sent:
+        sent.until_sent(10)  # the gateway requests a service's routes with its first request
         for _ in range(2):
             cluster.stop(signal.SIGKILL)
             sent.until_sent(100)
@@ -222,3 +223,41 @@ def test_what_a_pool_cannot_serve_is_refused(tmp_path: Path, field: str, value: 
     desired = Desired("default", "digits", 1, (replace(revision, **{field: value}),))
     with pytest.raises(InvalidInput, match=f"cannot serve {what}; leave the pool out"):
         LocalDriver(tmp_path).apply(desired)
+
+
+def test_own_replicas_answer_in_place_of_the_pool_and_leave_to_it(
+    cluster: Cluster, runtime: str, traffic: type[Traffic]
+) -> None:
+    cluster.hold()
+    cluster.start(runtime=runtime, start_s=60)
+    apply_pool(cluster, replicas=1)
+    pooled = cluster.revision(2, 100, pool=POOL)
+    cluster.apply(1, pooled)
+    cluster.until_weights(r2=100)
+
+    def seen() -> Any:
+        return cluster.observe().revisions[0]
+
+    with traffic(cluster.url) as sent:
+        for generation in (2, 4):
+            cluster.apply(generation, replace(pooled, own_replicas=2, own_since=float(generation)))
+            until(lambda: not seen().pooled_as and seen().ready_replicas == 2, f"its own answer: {cluster.log()}")
+            assert seen().slept_at == float(generation), "as the names of their clusters, whose counters are read"
+            assert {each.name for each in seen().own_replicas} == {"digits-00002-0", "digits-00002-1"}
+            sent.until_sent(20)
+            if generation == 4:
+                cluster.stop(signal.SIGKILL)
+                sent.until_sent(20)
+                cluster.start(runtime=runtime, start_s=60)
+                until(lambda: not seen().pooled_as and seen().ready_replicas == 2, "they go on below the next agent")
+                sent.until_sent(20)
+            cluster.apply(generation + 1, replace(pooled, own_since=float(generation)))
+            until(
+                lambda: any(each.phase == ReplicaPhase.READY for each in seen().own), "the pool answers before they end"
+            )
+            until(lambda: seen().pooled_as and not seen().own, f"the pool answers, and they end: {cluster.log()}")
+            sent.until_sent(20)
+        cluster.apply(6, replace(pooled, own_replicas=1, own_since=6.0))
+        until(lambda: not seen().pooled_as, "its own answers")
+    assert sent.failures == []
+    assert answer(cluster, "digits") == ([2, 4, 6, 8], "digits-00002", "2")

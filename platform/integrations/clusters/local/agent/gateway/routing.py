@@ -55,7 +55,7 @@ class Router:
 
     def take_up(self, revisions: Iterable[RevisionEndpoints], since: Mapping[Key, float]) -> None:
         """Go on from the routing that an earlier agent configured, with its start times."""
-        self._known = {(revision.namespace, revision.revision): revision for revision in revisions}
+        self._known = _by_key(revisions)
         self.since = {key: since[key] for key in self._known if key in since}
 
     def refuse(self, exceeded: RowsExceeded) -> None:
@@ -77,7 +77,7 @@ class Router:
             Unavailable: Envoy refused a step or did not take it up in time; the next call tries the remaining steps
                 again.
         """
-        new = {(revision.namespace, revision.revision): revision for revision in wanted.revisions}
+        new = _by_key(wanted.revisions)
         kept = {key: _not_yet_draining(revision, self._known.get(key)) for key, revision in new.items()}
         leaving = {key: revision for key, revision in self._known.items() if key not in new}
         await self._push_endpoints({**leaving, **kept})
@@ -107,6 +107,15 @@ class Router:
             raise Unavailable(
                 f"the gateway did not take up {what} within {self._patience_s:g} s; its log says why (logs/gateway.log)"
             ) from None
+
+
+def _by_key(revisions: Iterable[RevisionEndpoints]) -> dict[Key, RevisionEndpoints]:
+    """Return them by namespace and name; the second of a name, a pool's beside own replicas, with a suffix."""
+    found: dict[Key, RevisionEndpoints] = {}
+    for each in revisions:
+        key = each.namespace, each.revision
+        found[(each.namespace, f"{each.revision}~") if key in found else key] = each
+    return found
 
 
 def _not_yet_draining(wanted: RevisionEndpoints, known: RevisionEndpoints | None) -> RevisionEndpoints:

@@ -23,6 +23,8 @@ class _Pool:
     Attributes:
         replicas: of its running revisions, by the revision's name.
         services: those in it.
+        settled: those of them that depend on nothing but whether a replica is ready.
+        was_up: whether one was, when `followers` was called last.
         copies: of the models that several replicas are to answer for, by `<namespace>.<service>`.
         loading: bounds the loads that the agent asks for.
     """
@@ -30,6 +32,8 @@ class _Pool:
     source: PoolSource | None = None
     replicas: dict[str, list[Replica]] = field(default_factory=dict)
     services: set[Key] = field(default_factory=set)
+    settled: set[Key] = field(default_factory=set)
+    was_up: bool = False
     copies: Mapping[str, int] = field(default_factory=dict)
     loading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOADS_AT_ONCE))
 
@@ -60,13 +64,20 @@ class Pools:
             source, its.source = its.source, None
             await source.remove()
 
-    def join(self, pool: str, service: Key) -> None:
-        """Take a service into a pool, which may be yet to start."""
-        self._pools[pool].services.add(service)
+    def join(self, pool: str, service: Key, *, is_settled: bool) -> None:
+        """Take a service into a pool, which may be yet to start.
+
+        Args:
+            is_settled: only whether the pool has a ready replica makes a difference to it.
+        """
+        its = self._pools[pool]
+        its.services.add(service)
+        (its.settled.add if is_settled else its.settled.discard)(service)
 
     def leave(self, pool: str, service: Key) -> None:
         """Forget a service that is in the pool no longer."""
         self._pools[pool].services.discard(service)
+        self._pools[pool].settled.discard(service)
 
     def copy(self, pool: Key, desired: Desired) -> set[Key]:
         """Take how many copies the models of a pool are to have, and return the services where that has changed."""
@@ -111,10 +122,14 @@ class Pools:
         return [each for found in self._pools[pool].replicas.values() for each in found if each.endpoint is not None]
 
     def followers(self, touched: Iterable[Key]) -> set[Key]:
-        """Return the services in those of the touched services that are pools."""
-        return {
-            key for pool in touched for key in self._pools["/".join(pool)].services if "/".join(pool) in self._pools
-        }
+        """Return the services that depend on what has changed in those of the touched services that are pools."""
+        found: set[Key] = set()
+        for key in touched:
+            if (name := "/".join(key)) in self._pools:
+                its, is_up = self._pools[name], any(each.ready for each in self.replicas(name))
+                found |= its.services if is_up != its.was_up else its.services - its.settled
+                its.was_up = is_up
+        return found
 
 
 def is_same_but_copies(one: Desired, other: Desired) -> bool:

@@ -34,6 +34,7 @@ class PooledRevision:
 
     Attributes:
         replicas: its own, of which it has none.
+        is_spare: its own replicas answer; the pool keeps nothing loaded for it.
         rests: it has all requests of its service, by the pool's own clusters. Its model is loaded by requests then.
         slept_at: 0: it never is asleep.
         copies: as of `Backend`.
@@ -57,6 +58,7 @@ class PooledRevision:
         self.revision = revision
         self.mirrored = False
         self.rests = False
+        self.is_spare = False
         self.was_ready = False
         self.replicas: list[Replica] = []
         self.copies: tuple[str, ...] = ()
@@ -81,6 +83,11 @@ class PooledRevision:
         return len(self._members()) if self._wanted and self._loaded_at else 0
 
     @property
+    def is_settled(self) -> bool:
+        """Return whether nothing of the pool makes a difference to it but whether a replica is ready."""
+        return self.rests and bool(self._loaded_at) and not self.is_spare and self._number() == 1
+
+    @property
     def present(self) -> int:
         """Return whether the pool answers for it, or is to."""
         return int(self._wanted > 0)
@@ -95,13 +102,16 @@ class PooledRevision:
         loop = asyncio.get_running_loop()
         if self._wanted and not wanted:
             self._left_at = loop.time()
-            loop.call_later(self._timing.gateway_s, self._changed)
+            self.changes_in(self._timing.gateway_s)
         self._wanted = wanted
         self.was_ready = wanted > 0 and (self.was_ready or self.ready > 0)
         self._keep_copies()
         if not wanted:
             return
-        if self.rests and self._loaded_at:
+        if self.is_spare:
+            self._loaded_at.clear()
+            return
+        if self.is_settled:
             return
         home = self._home_among(self._members())
         if home is None:
@@ -127,6 +137,14 @@ class PooledRevision:
         number = self.revision.restart_number
         return (ObservedReplica(self.revision.name, ReplicaPhase.READY, restart_number=number),)
 
+    def changes_in(self, seconds: float) -> None:
+        """Have the service looked at again after that time."""
+        asyncio.get_running_loop().call_later(seconds, self._changed)
+
+    def take_over(self) -> None:
+        """Answer at once in place of its own replicas that failed; requests load its model."""
+        self.is_spare, self._loaded_at = False, {""}
+
     async def remove(self) -> None:
         """Have nothing more to do with it."""
         if tasks := {each for each in (self._loading, self._copying) if each is not None}:
@@ -148,12 +166,17 @@ class PooledRevision:
         name = hashed(self._namespace, self.revision.model_name)
         return members[maglev.chosen([each.name for each in members], name)]
 
+    def _number(self) -> int:
+        """Return how many replicas are to have its model."""
+        if not self._wanted or not self._loaded_at or self.is_spare:
+            return 1
+        return self._pools.copies(self.revision.pool, (self._namespace, self.revision.model_name))
+
     def _keep_copies(self) -> None:
         """See that each replica that is to have a copy loads it, and say in `copies` which have."""
-        service = self._namespace, self.revision.model_name
-        number = self._pools.copies(self.revision.pool, service) if self._wanted and self._loaded_at else 1
+        number = self._number()
         members = self._members() if number > 1 else ()
-        found = homes(*service, [each.name for each in members], number)
+        found = homes(self._namespace, self.revision.model_name, [each.name for each in members], number)
         first, *further = found or [""]
         self._copied_to = {
             key: name for key, name in self._copied_to.items() if key in further and members[found[key]].name == name
