@@ -102,7 +102,7 @@ check: setup-dev ## format, lint, types, import contracts, front end
 
 # In CI what failed runs once more, alone: a machine that was busy for a moment refuses no change, what fails twice does,
 # and the first failure stays in the output. Where more than three failed, the machine is not to blame.
-once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --last-failed --last-failed-no-failures none; })
+once_more = $(if $(CI),|| { .ci/few-failed $@ 3 && $(1) --once-more --last-failed --last-failed-no-failures none; })
 
 # Many tests wait for real servers; a file's tests stay together, since they share those. Of a whole suite what takes long begins.
 TOGETHER := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
@@ -137,11 +137,13 @@ test-browser: setup-dev ## the pages in a real Chromium
 pictures: setup-dev ## every page in every state as pictures in build/screenshots/pages/ (ONLY=rollout-detail: those alone)
 	FAIRLEAD_SCREENSHOTS="$${FAIRLEAD_SCREENSHOTS:-$(CURDIR)/build/screenshots}" $(PYTEST) tests/browser/test_every_page.py -m browser $(TOGETHER) -k "holds_for_everybody and ($(or $(ONLY),-))"
 
-# Not all files, whose collection takes each process half a minute.
-ON_CLUSTER = $(PYTEST) -m "cluster$(IN_TIME)" $$(grep -rlE 'mark\.cluster|\banywhere\b' tests --include='test_*.py')
+# Not all files, whose collection takes each process half a minute. Once more come whole files: the tests of one may follow
+# each other on one cluster.
+CLUSTER_TESTS = $(PYTEST) -m "cluster$(IN_TIME)"
 test-cluster: setup-dev ## the Kubernetes driver on a real control plane and Envoy Gateway, which are built once (Go, ten minutes each)
 	@$(BIN)/python -m tests.cluster.binaries
-	$(ON_CLUSTER) $(IN_ORDER) $(call once_more,$(ON_CLUSTER))
+	$(CLUSTER_TESTS) $$(grep -rlE 'mark\.cluster|\banywhere\b' tests --include='test_*.py') $(IN_ORDER) \
+	$(if $(CI),|| { files=$$(.ci/few-failed --files $@ 2) && echo "$$files" && $(CLUSTER_TESTS) --once-more $$files; })
 
 # A suite's output comes when it ends, and make's last lines name the suites that failed.
 # Two at a time: the long one, a third of which waits for whole platforms, and the others beside it.
@@ -179,9 +181,11 @@ bench-scale: setup-dev ## turns of services in rollout on clusters that answer a
 	@$(BIN)/python -m benchmarks.scale.turns $(ARGS)
 
 .PHONY: bench-pools
-bench-pools: setup-dev ## what a pool costs a warm request, and 100,000 models in a pool simulated (QUICK=1: 10,000)
-	@$(BIN)/python -m benchmarks.pools
+bench-pools: setup-dev ## what a pool costs warm requests and cold ones, beside Triton; 10,000 models on this machine, 100,000 simulated (QUICK=1: 5 minutes)
+	@$(BIN)/python -m benchmarks.pools $(if $(QUICK),--rounds 4)
+	@$(BIN)/python -m benchmarks.pools.cold $(if $(QUICK),--models 24)
 	@$(BIN)/python -m benchmarks.pools.simulation --check $(if $(QUICK),--models 10000 --requests 200000)
+	@$(BIN)/python -m benchmarks.pools.machine $(if $(QUICK),--models 300 --memory-mib 32 --seconds 10)
 
 .PHONY: bench-bulk
 bench-bulk: setup-dev ## registration of many models, and their checks with a process for each and one for many (QUICK=1: 100 models, a minute)

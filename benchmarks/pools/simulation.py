@@ -3,21 +3,25 @@
     python -m benchmarks.pools.simulation [--models 100000] [--replicas 8] [--requests 2000000] [--check]
 
 Models have sizes from 1 to 16 MiB and a Zipf load. A request goes where Envoy's Maglev table says (`maglev`); a replica
-loads and unloads by the runtime's `Budget` and `LeastRecentlyUsed`. Loads take no time here. Then one replica more
-comes, and one goes: the rows of the requests that follow show what that costs. `--check` first asks a running Envoy for
-2,000 names, and compares.
+loads and unloads by the runtime's `Budget` and `LeastRecentlyUsed`. Loads take no time here. Then hot models get copies
+by the control plane's own decision, where all replicas together are as busy as half of them can be. At last, without
+copies, one replica more comes, and one goes: the rows of the requests that follow show what that costs. `--check` first
+asks a running Envoy for 2,000 names, and compares.
 """
 
 import argparse
+import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.pools.envoy_hash import differences
+from deployments.domain.autoscaling.model_copies import ModelLoad, allotted, required
 from integrations.clusters.local.envoy import maglev
+from integrations.clusters.local.envoy.pools import homes
 from serving_runtime.engine.memory.budget import Budget, Claim
 from serving_runtime.engine.memory.least_recently_used import LeastRecentlyUsed
 
@@ -28,6 +32,8 @@ _SHARES = (0.02, 0.05, 0.1, 0.2)
 _ZIPF = (0.8, 1.0, 1.2)
 _CHANGE = 20_000
 """Requests after a change of the replicas that are counted."""
+_BUSY = 0.5
+"""Load of a replica in the mean, in seconds of computation per second."""
 
 
 class Replica:
@@ -88,10 +94,13 @@ class Pool:
     def __init__(self, replicas: int, budget_bytes: int, names: Sequence[str], sizes: np.ndarray) -> None:
         self._addresses = count(1)
         self._make = lambda: Replica(budget_bytes, names, sizes)
+        self._names, self._sizes, self._budget_bytes = names, sizes, budget_bytes
         self._hashes = np.array([maglev.xxh64(name.encode()) for name in names], np.uint64)
         self._now = 0
         self.replicas: dict[str, Replica] = {}
         self.places = np.empty(0, np.int32)
+        self._copies: dict[int, list[int]] = {}
+        self._random = random.Random(1)
         for _ in range(replicas):
             self.add()
 
@@ -116,7 +125,9 @@ class Pool:
         replicas = list(self.replicas.values())
         for model in models.tolist():
             self._now += 1
-            replicas[self.places[model]].ask(model, self._now)
+            copies = self._copies.get(model)
+            home = self.places[model] if copies is None else self._random.choice(copies)
+            replicas[home].ask(model, self._now)
         after = [(each.requests, each.loads, each.evictions) for each in self.replicas.values()]
         requests, loads, evictions = (np.subtract(after, before)).T
         total = int(requests.sum())
@@ -128,6 +139,26 @@ class Pool:
             requests.max() / requests.mean(),
         )
 
+    def copy(self, requests: np.ndarray) -> Mapping[str, int]:
+        """Have hot models answered by several replicas, by the load of these requests, and return their copies."""
+        models, counts = np.unique(requests, return_counts=True)
+        second = _BUSY * len(self.replicas) / len(requests)
+        loads = {
+            self._names[model]: ModelLoad(count * second, int(self._sizes[model]))
+            for model, count in zip(models.tolist(), counts.tolist(), strict=True)
+        }
+        found = allotted(required(loads, len(self.replicas)), loads, len(self.replicas), self._budget_bytes)
+        addresses = list(self.replicas)
+        for model in models.tolist():
+            if (copies := found.get(name := self._names[model])) is not None:
+                namespace, service = name.rsplit("/", 1)
+                self._copies[model] = list(homes(namespace, service, addresses, copies).values())
+        return found
+
+    def leave_one(self) -> None:
+        """Have each model answered by one replica again."""
+        self._copies.clear()
+
     def _place(self) -> None:
         places = np.array(maglev.table(list(self.replicas)), np.int32)
         self.places = places[(self._hashes % np.uint64(len(places))).astype(np.int64)]
@@ -135,26 +166,32 @@ class Pool:
 
 def rows(models: int, replicas: int, requests: int, seed: int) -> Iterator[str]:
     """Yield a table of what each memory and load comes to."""
-    random = np.random.default_rng(seed)
+    chance = np.random.default_rng(seed)
     names = [f"/serving/team-{number % 97}/model-{number}" for number in range(models)]
-    sizes = (np.exp(random.uniform(np.log(_SMALLEST_MIB), np.log(_LARGEST_MIB), models)) * _MIB).astype(np.int64)
-    columns = ["Zipf", "memory", "hits", "loads of 1,000", "busiest replica", "one more: moved", "hits then"]
+    sizes = (np.exp(chance.uniform(np.log(_SMALLEST_MIB), np.log(_LARGEST_MIB), models)) * _MIB).astype(np.int64)
+    columns = ["Zipf", "memory", "hits", "loads of 1,000", "busiest replica", "copies of hot models", "hits with them"]
+    columns += ["busiest replica then", "one more: moved", "hits then"]
     yield f"| {' | '.join([*columns, 'one less: hits then'])} |"
     yield "| ---: " * (len(columns) + 1) + "|"
     for exponent in _ZIPF:
         chances = 1 / np.arange(1, models + 1) ** exponent
         chances /= chances.sum()
-        order = random.permutation(models)
+        order = chance.permutation(models)
         for share in _SHARES:
             pool = Pool(replicas, int(sizes.sum() * share / replicas), names, sizes)
-            pool.send(order[random.choice(models, requests // 2, p=chances)])  # until memory is full
-            steady = pool.send(order[random.choice(models, requests // 2, p=chances)])
+            pool.send(order[chance.choice(models, requests // 2, p=chances)])  # until memory is full
+            steady = pool.send(order[chance.choice(models, requests // 2, p=chances)])
+            latest = order[chance.choice(models, requests // 10, p=chances)]
+            copies = pool.copy(latest)
+            pool.send(latest)
+            copied = pool.send(order[chance.choice(models, requests // 2, p=chances)])
+            pool.leave_one()
             before = pool.homes()
             pool.add()
             moved = sum(was != now for was, now in zip(before, pool.homes(), strict=True)) / models
-            more = pool.send(order[random.choice(models, _CHANGE, p=chances)])
+            more = pool.send(order[chance.choice(models, _CHANGE, p=chances)])
             pool.kill()
-            less = pool.send(order[random.choice(models, _CHANGE, p=chances)])
+            less = pool.send(order[chance.choice(models, _CHANGE, p=chances)])
             cells = [
                 f"{exponent:g}",
                 f"{share:.0%}",
@@ -162,6 +199,8 @@ def rows(models: int, replicas: int, requests: int, seed: int) -> Iterator[str]:
                 f"{steady.loads:.1f}",
                 f"{steady.busiest:.2f}",
             ]
+            further = " ".join(map(str, sorted(copies.values(), reverse=True)))
+            cells += [further or "none", f"{copied.hits:.1%}", f"{copied.busiest:.2f}"]
             cells += [f"{moved:.1%}", f"{more.hits:.1%}", f"{less.hits:.1%}"]
             yield f"| {' | '.join(cells)} |"
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from deployments.domain.analysis.verdict import Verdict
+from deployments.domain.autoscaling.model_copies import copies_of
 from deployments.domain.autoscaling.scale_to_zero import stored_sleep
 from deployments.domain.phases import Code, Phase, Reason
 from deployments.domain.policy import Policy, Strategy, match_json, stored_match, stored_policy
@@ -185,6 +186,7 @@ def revision_state(row: Revision) -> RevisionState:
         stopped_at=row.stopped_at,
         model_pool=stored_model_pool(row.model_pool),
         pool=row.pool,
+        pool_copies=copies_of(row.load),
         slept_at=stored_sleep(row.load).slept_at,
         own_scaling=own_scaling_of(row),
         own_replicas=row.own_replicas,

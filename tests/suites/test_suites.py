@@ -67,7 +67,7 @@ def test_every_test_and_fixture_is_in_the_file(folder: Path, flags: tuple[str, .
 def test_what_failed_and_ran_once_more_replaces_its_first_result_alone(folder: Path) -> None:
     first = run(folder)
     (folder / "mended").touch()
-    found = run(folder, "--last-failed")
+    found = run(folder, "--once-more", "--last-failed")
 
     assert found["summary"] == "1 failed, 3 passed, 1 skipped; once more: 1 passed"
     assert len(found["tests"]) == 5

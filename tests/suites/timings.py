@@ -1,8 +1,8 @@
 """pytest plugin: writes how long each test and fixture of a suite took to a JSON file, which `table.py` reads.
 
 `pytest -p tests.suites.timings --timings FILE`. Works with and without pytest-xdist: the workers measure fixtures, the
-controller collects. A run with `--last-failed` updates the file of the run before it, so
-that the file always has the last result of each test.
+controller collects. A run with `--once-more` updates the file of the run before it, so that the file always has the
+last result of each test.
 
 The file: `{"suite", "began", "seconds", "processor_seconds", "summary", "tests": {nodeid: {"outcome", "setup", "call",
 "teardown"}}, "fixtures": [{"name", "scope", "seconds", "test"}], "skipped": {reason: count}}`, times in seconds.
@@ -27,6 +27,7 @@ _WRITE_EVERY_S = 20.0
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--timings", type=Path, metavar="FILE", help="write the time of each test and fixture as JSON")
+    parser.addoption("--once-more", action="store_true", help="update the times of the run before this one")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,7 +46,7 @@ class Timings:
         self._fixtures: list[dict[str, Any]] = []
         self._is_worker = hasattr(config, "workeroutput")
         self._file: Path = config.option.timings
-        again = getattr(config.option, "lf", False) and self._file.exists()
+        again = config.option.once_more and self._file.exists()
         self._before: dict[str, Any] = json.loads(self._file.read_text()) if again else {}
         self._written = self._began
 

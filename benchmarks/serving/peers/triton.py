@@ -30,25 +30,7 @@ class Triton:
         repository = scratch / "triton"
         if not repository.exists():
             _save_repository(models, repository)
-        packages = next((python.parents[1] / "lib").glob("python3.*")) / "site-packages"
-        server = packages / "pytriton" / "tritonserver"
-        backends = scratch / "triton-backends"
-        if not backends.exists():
-            stub = server / "python_backend_stubs" / _VERSION / _STUB
-            for file in (*(server / "backends" / "python").iterdir(), stub):
-                if file.is_file():
-                    link(file, backends / "python" / file.name)
-        http, grpc, metrics = free_ports(3)
-        command = [
-            str(server / "bin" / "tritonserver"),
-            f"--model-repository={repository}",
-            f"--backend-directory={backends}",
-            *(f"--{kind}-port={port}" for kind, port in (("http", http), ("grpc", grpc), ("metrics", metrics))),
-            *(f"--{kind}-address=127.0.0.1" for kind in ("http", "grpc", "metrics")),
-        ]
-        libraries = f"{server / 'external_libs'}:{packages / 'nvidia_pytriton.libs'}"
-        environment = {"MODEL_PACKAGES": str(packages), "LD_LIBRARY_PATH": libraries}
-        process = Process(command, scratch / "triton.log", environment=environment)
+        process, http, grpc = serve(python, repository, scratch)
         url = f"http://127.0.0.1:{http}/v2"
 
         def address(model: Model) -> str:
@@ -61,6 +43,30 @@ class Triton:
             json=lambda model: (address(model), requests.v2_json(model)),
             grpc_port=grpc,
         )
+
+
+def serve(python: Path, repository: Path, scratch: Path, *flags: str) -> tuple[Process, int, int]:
+    """Start the server, and return it with its ports for HTTP and gRPC."""
+    packages = next((python.parents[1] / "lib").glob("python3.*")) / "site-packages"
+    server = packages / "pytriton" / "tritonserver"
+    backends = scratch / "triton-backends"
+    if not backends.exists():
+        stub = server / "python_backend_stubs" / _VERSION / _STUB
+        for file in (*(server / "backends" / "python").iterdir(), stub):
+            if file.is_file():
+                link(file, backends / "python" / file.name)
+    http, grpc, metrics = free_ports(3)
+    command = [
+        str(server / "bin" / "tritonserver"),
+        f"--model-repository={repository}",
+        f"--backend-directory={backends}",
+        *(f"--{kind}-port={port}" for kind, port in (("http", http), ("grpc", grpc), ("metrics", metrics))),
+        *(f"--{kind}-address=127.0.0.1" for kind in ("http", "grpc", "metrics")),
+        *flags,
+    ]
+    libraries = f"{server / 'external_libs'}:{packages / 'nvidia_pytriton.libs'}"
+    environment = {"MODEL_PACKAGES": str(packages), "LD_LIBRARY_PATH": libraries}
+    return Process(command, scratch / "triton.log", environment=environment), http, grpc
 
 
 def _save_repository(models: Path, repository: Path) -> None:

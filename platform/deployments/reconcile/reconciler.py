@@ -34,6 +34,7 @@ from deployments.reconcile.participants import REGISTERED
 from deployments.reconcile.participants.comparison import COMPARISON
 from deployments.reconcile.participants.evidence import EVIDENCE
 from deployments.reconcile.participants.lifecycle import LIFECYCLE, describe
+from deployments.reconcile.participants.model_copies import MODEL_COPIES
 from deployments.reconcile.participants.pod_templates import TEMPLATES
 from deployments.reconcile.participants.replicas import ADOPTED_REPLICAS, REPLICAS
 from deployments.reconcile.participants.rollout import ROLLOUT
@@ -56,6 +57,7 @@ PARTICIPANTS: tuple[Participant[Any], ...] = (
     ROLLOUT,
     LIFECYCLE,
     REPLICAS,
+    MODEL_COPIES,
     TRAFFIC,
 )
 """Parts of every turn, in the order in which they collect and record; those of other apps follow."""

@@ -24,6 +24,7 @@ from django.db.models.functions import Now
 from common.errors import NotFound
 from common.http import request_id
 from deployments import mapping
+from deployments.domain.autoscaling.model_copies import copies_of
 from deployments.domain.phases import Phase
 from deployments.domain.policy import DIRECT, Policy, stored_policy
 from deployments.domain.rollout import RolloutState
@@ -51,7 +52,7 @@ _WRITTEN = {field.attname for field in InferenceService._meta.concrete_fields} -
 _STATE_COLUMNS = attrgetter(
     *sorted({field.attname for field in Revision._meta.concrete_fields} - {"last_failure", "load"})
 )
-"""Columns of a revision that its state may depend on; all but what each tick may note."""
+"""Columns of a revision that its state may depend on; all but what each tick may note, of which copies are a part."""
 _OF_A_MOVE = {field.attname for field in Rollout._meta.concrete_fields if not field.primary_key} - {
     "contract",
     "created_by",
@@ -205,9 +206,10 @@ class Change:
     def revision_state(self, row: Revision) -> RevisionState:
         """Return a revision as recorded now; its part of the service file is parsed again only after a change."""
         before, state = self._states.get(row.pk, (None, None))
-        if state is None or before != _STATE_COLUMNS(row):
+        found = _STATE_COLUMNS(row), copies_of(row.load)
+        if state is None or before != found:
             state = mapping.revision_state(row)
-            self._states[row.pk] = _STATE_COLUMNS(row), state
+            self._states[row.pk] = found, state
         return state
 
     def state(self) -> ServiceState:

@@ -60,6 +60,7 @@ _REPLICAS: render.Columns = {
 _SERVICES: render.Columns = {
     "service": _name,
     "phase": "phase",
+    "copies": lambda row: row.get("copies", 1),
     "reason": "reason",
 }
 

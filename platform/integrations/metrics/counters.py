@@ -18,7 +18,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from common.errors import Unavailable
 from common.places import waiting
-from integrations.clusters.base import BatchTime, Observed, ObservedReplica, ObservedRevision, ReplicaPhase, Sample
+from integrations.clusters.base import (
+    BatchTime,
+    ModelTime,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+    Sample,
+)
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.metrics import pages
 from integrations.metrics.recent_pages import RecentPages
@@ -37,6 +45,11 @@ _OF_POOL = (
     "nv_inference_request_failure",
     "nv_inference_queue_duration_us",
     "fairlead_inflight_requests",
+)
+_OF_POOLED_MODEL = re.compile(
+    r'^(nv_inference_compute_infer_duration_us|fairlead_model_memory_bytes)\{model="([a-z0-9.-]{1,127})",version="\d{1,9}"'
+    r"[^}\n]*\} (\d{1,18})(?:\.\d+)?$",
+    re.ASCII | re.MULTILINE,
 )
 _AT_ONCE = 8
 
@@ -238,7 +251,17 @@ def replica_sample(revision: ObservedRevision, replica: ObservedReplica, page: s
         queue_us=queue_us,
         batches=tuple(BatchTime(size, batch_rows[size], batch_us[size]) for size in sorted(batch_rows)),
         restarts=replica.restarts,
+        models=_models(page) if revision.is_pool else (),
     )
+
+
+def _models(page: str) -> tuple[ModelTime, ...]:
+    """Return the models of a pool's page that have computed, by one pass over it: it may have 500 versions."""
+    busy_us: dict[str, int] = defaultdict(int)
+    memory_bytes: dict[str, int] = defaultdict(int)
+    for name, model, value in _OF_POOLED_MODEL.findall(page):
+        (busy_us if name.startswith("nv") else memory_bytes)[model] += int(value)
+    return tuple(ModelTime(model, each, memory_bytes[model]) for model, each in busy_us.items() if each)
 
 
 def _rows_of(page: str, model: str, revision: ObservedRevision) -> Iterable[Row]:

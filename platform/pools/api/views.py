@@ -1,6 +1,7 @@
 """`/api/v1/model-pools`: pools, what their replicas report, and the services in them."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import ClassVar
 
 from django.utils import timezone
@@ -17,7 +18,7 @@ from common.http.filters import Filter
 from common.http.listing import ListView
 from deployments.models import InferenceService
 from pools.domain.figures import ModelUse, PoolFigures, slowest
-from pools.selectors import model_pool, pool_figures, pool_get, pool_members, pool_query
+from pools.selectors import PoolMember, model_pool, pool_figures, pool_get, pool_members, pool_query, with_copies
 
 _MODELS_SHOWN, _SLOWEST_SHOWN = 100, 10
 
@@ -98,13 +99,16 @@ class PoolDetailSerializer(PoolSerializer):
     problem = serializers.CharField(help_text="Why some figures are missing; empty where none are.")
 
 
-class PoolMemberSerializer(serializers.Serializer[InferenceService]):
+class PoolMemberSerializer(serializers.Serializer[PoolMember]):
     """A service in a pool."""
 
-    namespace = serializers.CharField()
-    name = serializers.CharField()
-    phase = serializers.CharField()
-    reason = serializers.CharField()
+    namespace = serializers.CharField(source="service.namespace")
+    name = serializers.CharField(source="service.name")
+    phase = serializers.CharField(source="service.phase")
+    reason = serializers.CharField(source="service.reason")
+    copies = serializers.IntegerField(
+        help_text="Number of replicas that are to answer for it; several where its model is hot."
+    )
 
 
 class PoolListView(ListView):
@@ -154,4 +158,5 @@ class PoolServiceListView(ListView):
     @extend_schema(responses=PoolMemberSerializer(many=True))
     def get(self, _request: Request, namespace: str, name: str) -> Response:
         """List the services in the pool, those of other namespaces too, in order of creation."""
-        return self.page(pool_members(pool_get(namespace=namespace, name=name)), list, PoolMemberSerializer)
+        pool = pool_get(namespace=namespace, name=name)
+        return self.page(pool_members(pool), partial(with_copies, pool), PoolMemberSerializer)

@@ -1,6 +1,6 @@
 """Queries of model pools and of the services in them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, Concat
 
 from clusters.services.connection import driver_now
 from common.errors import NotFound, Unavailable
+from deployments.domain.autoscaling.model_copies import copies_of
 from deployments.domain.service_file import ModelPool, parse_service
 from deployments.domain.service_state.failures import NEVER_FITS
 from deployments.models import InferenceService, Revision
@@ -63,6 +64,27 @@ def pool_members(pool: InferenceService) -> QuerySet[InferenceService]:
     """Return the services that are in a pool."""
     inside = Revision.objects.filter(service=OuterRef("pk"), pool=str(pool), stopped_at=None)
     return service_query().filter(Exists(inside))
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMember:
+    """A service in a pool.
+
+    Attributes:
+        copies: replicas that are to have its model in memory and answer for it.
+    """
+
+    service: InferenceService
+    copies: int
+
+
+def with_copies(pool: InferenceService, services: Iterable[InferenceService]) -> list[PoolMember]:
+    """Return services in a pool with the desired copies of their models."""
+    found: dict[str, int] = {}
+    for load in Revision.objects.filter(service=pool, stopped_at=None).values_list("load", flat=True):
+        for model, number in copies_of(load).items():
+            found[model] = max(number, found.get(model, 1))
+    return [PoolMember(each, found.get(f"{each.namespace}.{each.name}", 1)) for each in services]
 
 
 def model_pool(pool: InferenceService) -> ModelPool:

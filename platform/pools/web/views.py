@@ -11,7 +11,7 @@ from accounts.auth.permissions import page_scope, page_token
 from accounts.domain.roles import Owned
 from accounts.domain.scopes import Scope
 from pools.domain.figures import slowest
-from pools.selectors import model_pool, pool_figures, pool_get, pool_members, pool_query
+from pools.selectors import model_pool, pool_figures, pool_get, pool_members, pool_query, with_copies
 
 _POOLS_SHOWN, _MODELS_SHOWN, _SLOWEST_SHOWN, _SERVICES_SHOWN = 100, 25, 5, 50
 
@@ -50,7 +50,7 @@ def pool_page(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
         "models": models[:_MODELS_SHOWN],
         "models_count": len(models),
         "slowest": slowest(models, _SLOWEST_SHOWN),
-        "services": pool_members(pool).order_by("namespace", "name")[:_SERVICES_SHOWN],
+        "members": with_copies(pool, pool_members(pool).order_by("namespace", "name")[:_SERVICES_SHOWN]),
         "services_shown": _SERVICES_SHOWN,
     }
     return render(request, "pools/pool.html", context)

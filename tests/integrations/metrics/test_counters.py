@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from common.errors import Unavailable
-from integrations.clusters.base import BatchTime, Observed, ObservedReplica, ObservedRevision, ReplicaPhase, Sample
+from integrations.clusters.base import (
+    BatchTime,
+    ModelTime,
+    Observed,
+    ObservedReplica,
+    ObservedRevision,
+    ReplicaPhase,
+    Sample,
+)
 from integrations.metrics.counters import collect, gateway_samples, replica_sample
 
 REPLICA = ObservedReplica("digits-00001-0", ReplicaPhase.READY)
@@ -158,3 +166,14 @@ def test_of_a_pools_page_a_service_has_its_versions_rows_and_the_pool_those_of_a
     assert (found.requests, found.in_flight, found.started_at) == (20, 20, 5)
     pool = replica_sample(ObservedRevision("warm-00001", 100, is_pool=True), REPLICA, page, "warm")
     assert (pool.requests, pool.in_flight) == (70, 70)
+
+
+def test_a_pools_page_has_what_each_model_takes() -> None:
+    page = "process_start_time_seconds 5\n"
+    for model, version, busy in (("ns.a", 1, 10), ("ns.a", 2, 20), ("ns.b", 1, 40), ("ns.idle", 1, 0)):
+        labels = f'{{model="{model}",version="{version}"}}'
+        page += f"nv_inference_compute_infer_duration_us{labels} {busy}\nfairlead_model_memory_bytes{labels} 7\n"
+    page += 'nv_inference_compute_infer_duration_us{model="ns.\\"evil",version="1"} 9\n'
+    pool = replica_sample(ObservedRevision("warm-00001", 100, is_pool=True), REPLICA, page, "warm")
+    assert pool.models == (ModelTime("ns.a", 30, 14), ModelTime("ns.b", 40, 7))
+    assert replica_sample(ObservedRevision("a-00002", 100, pooled_as="ns.a@2"), REPLICA, page, "a").models == ()

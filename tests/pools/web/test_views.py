@@ -5,6 +5,7 @@ from django.test import Client
 
 import pools.selectors
 from accounts.domain.scopes import Scope
+from deployments.models import Revision
 from tests import scenes
 from tests._support.page import marked
 from tests.deployments._support.pages import signed_in, text
@@ -69,6 +70,15 @@ def test_a_pool_that_is_too_small_says_what_to_change(viewer: Client, monkeypatc
     assert not marked(text(viewer, "/services/default/pooled/"), "never-fits")
 
 
+def test_a_hot_model_has_copies_on_the_page_and_in_the_api(viewer: Client, cluster: PoolCluster) -> None:
+    copies = {"copies": {"default.another": 2, "default.removed": 2}}
+    Revision.objects.filter(service__name="warm").update(load={"copies": copies})
+    [services] = marked(text(viewer, POOL), "services")
+    assert services.split("default/another")[1].split()[1] == "2"
+    inside = viewer.get("/api/v1/model-pools/default/warm/services").json()["results"]
+    assert [(each["name"], each["copies"]) for each in inside] == [("pooled", 1), ("another", 2)]
+
+
 def test_an_empty_pool_says_how_models_come_in(viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools.selectors, "driver_now", lambda *_: PoolCluster({}))
     scenes.model_pool()
@@ -84,5 +94,8 @@ def test_the_api_has_the_same_figures(viewer: Client, cluster: PoolCluster) -> N
     assert [each["replica"] for each in found["replicas"]] == ["warm-00001-0", "warm-00001-1"]
     assert [(each["service"], each["copies"]) for each in found["models"]] == [("pooled", 2), ("another", 1)]
     inside = viewer.get("/api/v1/model-pools/default/warm/services").json()["results"]
-    assert [each["name"] for each in inside] == ["pooled", "another"]
+    assert [(each["name"], each["phase"], each["copies"]) for each in inside] == [
+        ("pooled", "Ready", 1),
+        ("another", "Ready", 1),
+    ]
     assert viewer.get("/api/v1/model-pools/default/pooled").status_code == 404

@@ -57,7 +57,7 @@ class RevisionState:
         artifact_origin: where the model's files were imported from; empty where they were pushed.
         artifact_bytes: size of the model's files.
         custom: the container in place of a model; None for a model.
-        secret_env, is_code, egress, pod, pool: as of `DesiredRevision`.
+        secret_env, is_code, egress, pod, pool, pool_copies: as of `DesiredRevision`.
         model_pool: what it is in place of a model; None for what serves by itself.
         replicas: the desired number now, within `scaling`.
         transformer_replicas, explainer_replicas: the same of its transformers and explainers.
@@ -100,6 +100,7 @@ class RevisionState:
     pod: PodFields = field(default_factory=PodFields)
     model_pool: ModelPool | None = None
     pool: str = ""
+    pool_copies: Mapping[str, int] = field(default_factory=dict)
     slept_at: float | None = None
     own_scaling: Scaling | None = None
     own_replicas: int = 0
@@ -311,6 +312,7 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
                 is_pool=revision.model_pool is not None,
                 pool_memory_bytes=0 if revision.model_pool is None else revision.model_pool.memory_budget_bytes,
                 pool=revision.pool,
+                pool_copies=revision.pool_copies,
                 slept_at=None if service.stopped else revision.slept_at,
                 may_sleep=revision.scaling.may_sleep,
                 own_replicas=0 if service.stopped else revision.own_replicas,

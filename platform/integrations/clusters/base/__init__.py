@@ -85,7 +85,7 @@ from integrations.clusters.base.observed import (
     ReplicaPhase,
 )
 from integrations.clusters.base.pods import QUEUE, PodFields, Spread, Toleration
-from integrations.clusters.base.samples import BatchTime, Sample
+from integrations.clusters.base.samples import BatchTime, ModelTime, Sample
 from integrations.clusters.base.scaling import (
     Behavior,
     ScalingPolicy,
@@ -148,6 +148,7 @@ __all__ = [
     "Logger",
     "Made",
     "MatchKind",
+    "ModelTime",
     "Node",
     "NodeGpus",
     "Nodes",

@@ -280,6 +280,8 @@ class DesiredRevision:
         custom: None for a model.
         is_pool: its replicas answer for the models of a pool, which has the service's name, and for none of its own.
         pool_memory_bytes: memory that the loaded models of a pool's replica may take; 0 is no limit.
+        pool_copies: of a pool: how many of its replicas answer for each of these models, `<namespace>.<service>`; for
+            all others one does. It changes without a restart. A cluster on Kubernetes takes no notice of it.
         pool: `namespace/name` of the pool whose replicas answer for it; empty where it has replicas of its own.
         own_replicas: how many of its own a revision in a pool should have. The pool answers until one of them is ready,
             and again before they end.
@@ -331,6 +333,7 @@ class DesiredRevision:
     is_pool: bool = False
     pool_memory_bytes: int = 0
     pool: str = ""
+    pool_copies: Mapping[str, int] = field(default_factory=dict)
     slept_at: float | None = None
     may_sleep: bool = False
     own_replicas: int = 0

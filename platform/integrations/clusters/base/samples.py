@@ -12,6 +12,19 @@ class BatchTime(NamedTuple):
     duration_us: int
 
 
+class ModelTime(NamedTuple):
+    """What one model, `<namespace>.<service>`, takes of a pool's replica, all its versions together.
+
+    Attributes:
+        busy_us: microseconds of computation, cumulative.
+        memory_bytes: at this moment.
+    """
+
+    model: str
+    busy_us: int
+    memory_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One process's counters for one revision, cumulative since `started_at`.
@@ -33,6 +46,7 @@ class Sample:
         replaces_gateway: of a replica: its requests and errors are all that is known of what clients saw, since the
             cluster's gateway does not count per revision.
         restarts: of a replica that replaces the gateway's counts: how often its process restarted.
+        models: of a pool's replica: its models that have computed; empty for others.
     """
 
     source: str
@@ -48,3 +62,4 @@ class Sample:
     batches: tuple[BatchTime, ...] = ()
     replaces_gateway: bool = False
     restarts: int = 0
+    models: tuple[ModelTime, ...] = ()

@@ -144,6 +144,7 @@ def revision_to_json(revision: DesiredRevision) -> dict[str, Any]:
         "tap": None if revision.tap is None else asdict(revision.tap),
         "autoscaling": _autoscaling_to_json(revision.autoscaling),
         "logger": None if revision.logger is None else asdict(revision.logger),
+        "pool_copies": dict(revision.pool_copies),
         "custom": None if revision.custom is None else asdict(revision.custom),
         **{kind.value: _companion_to_json(getattr(revision, kind)) for kind in CompanionKind},
     }
@@ -164,6 +165,7 @@ def revision_from_json(value: Mapping[str, Any]) -> DesiredRevision:
         "autoscaling": _autoscaling_from_json(value.get("autoscaling")),
         "logger": _logger_from_json(value),
         "custom": _custom_from_json(value.get("custom")),
+        "pool_copies": {str(model): int(number) for model, number in value.get("pool_copies", {}).items()},
         **{kind.value: _companion_from_json(value.get(kind)) for kind in CompanionKind},
     }
     return DesiredRevision(**{**_known(DesiredRevision, value), **own})

@@ -53,6 +53,7 @@ _OF_REVISION = {
     "is_pool",
     "pool",
     "pool_memory_bytes",
+    "pool_copies",  # not done there
     "pod_templates",
     "has_served",
     "may_sleep",

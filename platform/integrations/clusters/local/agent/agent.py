@@ -29,7 +29,7 @@ from integrations.clusters.local.agent.gateway.routing import Router, Routing
 from integrations.clusters.local.agent.gateway.row_counter import RowCounter
 from integrations.clusters.local.agent.gateway.row_limits import RowLimits
 from integrations.clusters.local.agent.orders import Key, Orders
-from integrations.clusters.local.agent.pools.members import Pools
+from integrations.clusters.local.agent.pools.members import Pools, is_same_but_copies
 from integrations.clusters.local.agent.replicas.memory_limit import MemoryPolicy
 from integrations.clusters.local.agent.replicas.memory_watchdog import MemoryWatchdog, Tenant
 from integrations.clusters.local.agent.replicas.relay import RELAYED
@@ -135,6 +135,7 @@ class Agent:
         self._services: dict[Key, Service] = {}
         self._orders = Orders(self._layout)
         self._touched: set[Key] = set()
+        self._copied: set[Key] = set()  # touched by a change of copies, which concerns no other services of their pools
         self._routes: dict[Key, ServiceRoute] = {}
         self._endpoints: dict[Key, tuple[RevisionEndpoints, ...]] = {}
         self._unwritten: set[Key] = set()
@@ -276,7 +277,8 @@ class Agent:
             self._mended_at = now
             self._files.mend()
         touched = self._touched | self._next(now)
-        touched, self._touched = touched | self._pools.followers(touched), set()
+        touched |= self._pools.followers(touched) | self._copied
+        self._touched, self._copied = set(), set()
         return touched & self._services.keys()
 
     def _next(self, now: float) -> set[Key]:
@@ -317,7 +319,13 @@ class Agent:
             else:
                 if service is None:
                     service = self._services[key] = self._service(key)
+                was = service.desired, service.deleted, service.complaint
                 self._take(service, order)
+                self._copied |= self._pools.copy(key, service.desired)
+                is_same = was[1:] == (service.deleted, service.complaint)
+                if is_same and is_same_but_copies(was[0], service.desired):
+                    self._copied.add(key)
+                    continue
             self._touched.add(key)
 
     def _take(self, service: Service, order: Order | BadFileError) -> None:

@@ -239,6 +239,7 @@ class Service:
                 pooled=isinstance(running, PooledRevision),
                 pool=running.revision.pool if isinstance(running, PooledRevision) and running.rests else "",
                 slept_at=running.slept_at,
+                copies=running.copies if isinstance(running, PooledRevision) else (),
             )
             for name, running in answering.items()
             if running.ready and not running.revision.is_pool
@@ -379,6 +380,7 @@ def _what_never_changes(revision: DesiredRevision) -> DesiredRevision:
         tap=None,
         is_code=False,
         slept_at=None,
+        pool_copies={},
         own_replicas=0,
         own_since=0.0,
     )

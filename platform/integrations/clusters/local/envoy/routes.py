@@ -224,6 +224,8 @@ def _action(
     weighted = [backend for backend in way.backends if backend.share_percent]
     if not weighted:
         return {"direct_response": {"status": 503, "body": {"inline_string": _unserved(service)}}}
+    is_copied = way.affinity is None and pools.has_copies(weighted)
+    weighted = pools.entries(service, weighted) if is_copied else [replace(each, copies=()) for each in weighted]
     clusters: Json = {"clusters": [_weighted(service, backend, use) for backend in weighted]}
     timeout_s = 0 if use.is_grpc else service.request_timeout_s
     route: Json = {"weighted_clusters": clusters, "timeout": f"{timeout_s}s"}
@@ -231,7 +233,7 @@ def _action(
         clusters["use_hash_policy"] = True
         route["hash_policy"] = hash_policy(way.affinity)
     elif any(backend.pooled for backend in weighted):
-        route["hash_policy"] = pools.BY_SERVICE
+        route["hash_policy"] = pools.BY_COPY if is_copied else pools.BY_SERVICE
     if rewrite:
         route["prefix_rewrite"] = rewrite
     if mirror is not None and (copies := [backend for backend in way.backends if backend.mirror_percent]):

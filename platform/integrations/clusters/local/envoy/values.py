@@ -77,6 +77,8 @@ class Backend:
         replicas: among how many its requests are shared out; 1 where a pool's hash picks one.
         pooled: they are a pool's.
         pool: `namespace/name` of the pool whose clusters it uses, as at rest; empty where it has its own.
+        copies: what is hashed of a request for each copy of its model in a pool, at random; empty for the service's
+            name alone.
         slept_at: as of `RevisionEndpoints`.
         asleep: it has none, and its clusters are unknown to Envoy: requests wait there until one is ready.
     """
@@ -91,6 +93,7 @@ class Backend:
     slept_at: float = 0.0
     asleep: bool = False
     pool: str = ""
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,12 @@
 """Model pools of this machine: agent, Envoy, fetcher and runtimes are real."""
 
 import json
+import re
 import signal
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -26,8 +29,15 @@ def predict(x: FP32[1, 4]) -> FP32[1, 4]:
 """
 
 
-def apply_pool(cluster: Cluster, generation: int = 1, replicas: int = 2, restart: int = 0) -> None:
+def apply_pool(
+    cluster: Cluster,
+    generation: int = 1,
+    replicas: int = 2,
+    restart: int = 0,
+    copies: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     revision = DesiredRevision("warm-00001", "warm", "1", "", "", replicas, 100, is_pool=True, restart_number=restart)
+    revision = replace(revision, pool_copies=dict(copies))
     cluster.driver.apply(Desired("default", "warm", generation, (revision,)))
 
 
@@ -92,6 +102,42 @@ def test_requests_go_where_the_hash_says_over_both_protocols(cluster: Cluster, r
         home = replicas[maglev.chosen(names, hashed("default", service))]
         name = f'fairlead_inference_request_duration_us_count{{model="default.{service}"'
         assert name in cluster.driver.metrics_page("default", home), "it answered that the hash names"
+
+
+def answered(cluster: Cluster, service: str) -> list[int]:
+    """Return how many requests of a service each replica of the pool has answered."""
+    replicas = cluster.driver.observe("default", "warm").revisions[0].replicas
+    pages = [cluster.driver.metrics_page("default", each) for each in replicas]
+    mine = re.compile(rf'^nv_inference_request_success\{{model="default\.{service}".*\}} (\d+)', re.MULTILINE)
+    return [sum(map(int, mine.findall(page))) for page in pages]
+
+
+def test_a_hot_model_gets_copies_and_loses_them(cluster: Cluster, runtime: str, traffic: type[Traffic]) -> None:
+    cluster.start(runtime=runtime, start_s=60)
+    apply_pool(cluster, replicas=3)
+    until(lambda: pool_is_ready(cluster, 3), "the pool is ready")
+    cluster.apply(1, cluster.revision(2, 100, pool=POOL))
+    cluster.apply_to("cold", 1, cluster.revision(2, 100, pool=POOL))
+    cluster.until_weights(r2=100)
+    before = {cluster.pid(f"default.warm-00001-{number}") for number in range(3)}
+    with traffic(cluster.url) as sent:
+        sent.until_sent(20)
+        assert sum(number > 0 for number in answered(cluster, "digits")) == 1
+        apply_pool(cluster, 2, replicas=3, copies={"default.digits": 3, "default.unknown": 2})
+        until(lambda: all(answered(cluster, "digits")), f"each replica answers: {cluster.log()}")
+        apply_pool(cluster, 3, replicas=3)
+        until(lambda: cluster.driver.observe("default", "warm").generation == 3, "the agent has taken it up")
+
+        def is_alone() -> bool:
+            was = answered(cluster, "digits")
+            sent.until_sent(20)
+            return sum(now > then for then, now in zip(was, answered(cluster, "digits"), strict=True)) == 1
+
+        until(is_alone, "one replica answers again")
+    assert sent.failures == []
+    assert pids(cluster) == before
+    assert answer(cluster, "cold")[0] == [2, 4, 6, 8]
+    assert sum(number > 0 for number in answered(cluster, "cold")) == 1
 
 
 def test_a_model_in_python_has_a_worker_of_its_own(cluster: Cluster, runtime: str) -> None:

@@ -70,6 +70,7 @@ def routing(case: str) -> Routing:
             item["revision"],
             tuple(Endpoint(**each) for each in item["endpoints"]),
             mirrored=item.get("mirrored", False),
+            pooled=item.get("pooled", False),
         )
         for item in given["revisions"]
     )
@@ -118,7 +119,8 @@ def _backend(given: dict[str, Any]) -> Backend:
     match = (
         HeaderMatch(each["header"], MatchKind(each["kind"]), tuple(each["values"])) for each in given.pop("match", ())
     )
-    return Backend(**given, match=tuple(match))
+    copies = tuple(given.pop("copies", ()))
+    return Backend(**given, match=tuple(match), copies=copies)
 
 
 def test_there_are_cases():

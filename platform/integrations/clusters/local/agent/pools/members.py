@@ -2,10 +2,10 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from integrations.clusters.base import DesiredRevision
+from integrations.clusters.base import Desired, DesiredRevision
 from integrations.clusters.local.agent.pools.fetcher import PoolFetcher
 from integrations.clusters.local.agent.pools.source import PoolSource
 from integrations.clusters.local.agent.replicas.replica import Replica
@@ -25,6 +25,7 @@ class _Pool:
         services: those in it.
         settled: those of them that depend on nothing but whether a replica is ready.
         was_up: whether one was, when `followers` was called last.
+        copies: of the models that several replicas are to answer for, by `<namespace>.<service>`.
         loading: bounds the loads that the agent asks for.
     """
 
@@ -33,6 +34,7 @@ class _Pool:
     services: set[Key] = field(default_factory=set)
     settled: set[Key] = field(default_factory=set)
     was_up: bool = False
+    copies: Mapping[str, int] = field(default_factory=dict)
     loading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOADS_AT_ONCE))
 
 
@@ -77,6 +79,23 @@ class Pools:
         self._pools[pool].services.discard(service)
         self._pools[pool].settled.discard(service)
 
+    def copy(self, pool: Key, desired: Desired) -> set[Key]:
+        """Take how many copies the models of a pool are to have, and return the services where that has changed."""
+        found: dict[str, int] = {}
+        for revision in desired.revisions:
+            for model, number in revision.pool_copies.items():
+                found[model] = max(number, found.get(model, 1))
+        key = "/".join(pool)
+        if not found and key not in self._pools:
+            return set()
+        before, self._pools[key].copies = self._pools[key].copies, found
+        changed = {model for model in before.keys() | found.keys() if before.get(model) != found.get(model)}
+        return {(namespace, service) for model in changed for namespace, _, service in [model.partition(".")]}
+
+    def copies(self, pool: str, service: Key) -> int:
+        """Return how many of the pool's replicas are to have the model of a service."""
+        return self._pools[pool].copies.get(".".join(service), 1)
+
     def put(self, pool: str, model: str, revisions: Iterable[DesiredRevision]) -> None:
         """Make the pool's catalog say what the versions of a model are."""
         if (source := self._pools[pool].source) is not None:
@@ -111,3 +130,13 @@ class Pools:
                 found |= its.services if is_up != its.was_up else its.services - its.settled
                 its.was_up = is_up
         return found
+
+
+def is_same_but_copies(one: Desired, other: Desired) -> bool:
+    """Return whether two desired states differ in the copies of a pool's models only."""
+    return _without_copies(one) == _without_copies(other)
+
+
+def _without_copies(desired: Desired) -> Desired:
+    revisions = tuple(replace(each, pool_copies={}) for each in desired.revisions)
+    return replace(desired, generation=0, revisions=revisions)

@@ -4,7 +4,8 @@
                                  ^  '--failed--> waiting a while
                                  '--------------------'
 
-The model is loaded where the gateway sends its requests, before the first of them comes.
+The model is loaded where the gateway sends its requests, before the first of them comes. Where several replicas are to
+have a copy of it, each gets requests once it has loaded it.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from integrations.clusters.local.agent.pools.members import Pools
 from integrations.clusters.local.agent.replicas.replica import Replica
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.envoy import maglev
-from integrations.clusters.local.envoy.pools import hashed
+from integrations.clusters.local.envoy.pools import hashed, homes
 from integrations.clusters.local.envoy.values import RevisionEndpoints
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class PooledRevision:
         is_spare: its own replicas answer; the pool keeps nothing loaded for it.
         rests: it has all requests of its service, by the pool's own clusters. Its model is loaded by requests then.
         slept_at: 0: it never is asleep.
+        copies: as of `Backend`.
     """
 
     slept_at = 0.0
@@ -59,6 +61,7 @@ class PooledRevision:
         self.is_spare = False
         self.was_ready = False
         self.replicas: list[Replica] = []
+        self.copies: tuple[str, ...] = ()
         self._pools = pools
         self._namespace = namespace
         self._timing = timing
@@ -70,6 +73,9 @@ class PooledRevision:
         self._failure: Failure | None = None
         self._failures = 0
         self._loading: asyncio.Task[None] | None = None
+        self._copied_to: dict[str, str] = {}  # replica by what is hashed, of copies that are loaded
+        self._copying: asyncio.Task[None] | None = None
+        self._copy_failures = 0
 
     @property
     def ready(self) -> int:
@@ -79,7 +85,7 @@ class PooledRevision:
     @property
     def is_settled(self) -> bool:
         """Return whether nothing of the pool makes a difference to it but whether a replica is ready."""
-        return self.rests and bool(self._loaded_at) and not self.is_spare
+        return self.rests and bool(self._loaded_at) and not self.is_spare and self._number() == 1
 
     @property
     def present(self) -> int:
@@ -99,6 +105,7 @@ class PooledRevision:
             self.changes_in(self._timing.gateway_s)
         self._wanted = wanted
         self.was_ready = wanted > 0 and (self.was_ready or self.ready > 0)
+        self._keep_copies()
         if not wanted:
             return
         if self.is_spare:
@@ -140,9 +147,10 @@ class PooledRevision:
 
     async def remove(self) -> None:
         """Have nothing more to do with it."""
-        if self._loading is not None:
-            self._loading.cancel()
-            await asyncio.wait({self._loading})
+        if tasks := {each for each in (self._loading, self._copying) if each is not None}:
+            for each in tasks:
+                each.cancel()
+            await asyncio.wait(tasks)
 
     @property
     def key(self) -> str:
@@ -157,6 +165,42 @@ class PooledRevision:
             return None
         name = hashed(self._namespace, self.revision.model_name)
         return members[maglev.chosen([each.name for each in members], name)]
+
+    def _number(self) -> int:
+        """Return how many replicas are to have its model."""
+        if not self._wanted or not self._loaded_at or self.is_spare:
+            return 1
+        return self._pools.copies(self.revision.pool, (self._namespace, self.revision.model_name))
+
+    def _keep_copies(self) -> None:
+        """See that each replica that is to have a copy loads it, and say in `copies` which have."""
+        number = self._number()
+        members = self._members() if number > 1 else ()
+        found = homes(self._namespace, self.revision.model_name, [each.name for each in members], number)
+        first, *further = found or [""]
+        self._copied_to = {
+            key: name for key, name in self._copied_to.items() if key in further and members[found[key]].name == name
+        }
+        loaded = [key for key in further if key in self._copied_to]
+        self.copies = (first, *loaded) if loaded else ()
+        missing = next((key for key in further if key not in self._copied_to), None)
+        if missing is not None and (self._copying is None or self._copying.done()):
+            home = members[found[missing]]
+            self._copying = asyncio.create_task(self._copy(missing, home), name=f"copy {self.key}")
+
+    async def _copy(self, key: str, home: Replica) -> None:
+        async with self._pools.loading(self.revision.pool):
+            why = await _asked_to_load(home, self.key)
+        if why:
+            self._copy_failures += 1
+            wait_s = self._timing.backoff_s(self._copy_failures)
+            log.warning("%s: %s cannot load a copy: %s; trying again after %g s", self.key, home.name, why, wait_s)
+            await asyncio.sleep(wait_s)
+        else:
+            self._copy_failures = 0
+            self._copied_to[key] = home.name
+        self._copying = None
+        self._changed()
 
     async def _load(self, home: Replica) -> None:
         async with self._pools.loading(self.revision.pool):
