@@ -118,6 +118,7 @@ def _followed(document: object, name: str | None, now: datetime, rows: QuerySet[
     else:
         before, read_at = row.document, row.changed_at
         _refuse_sudden_moves(row, file)
+        _refuse_without_waker(row, file)
         if before == text and _stored(row) == credentials and row.prometheus_token == token:
             return ClusterChange(row, before, read_at, changed=False)
     row.document, row.gateway_url, row.changed_at = text, file.gateway_url, now
@@ -208,3 +209,17 @@ def _refuse_sudden_moves(row: Cluster, file: ClusterFile) -> None:
     before = parse_cluster(row.document, name=row.name).options
     namespaces = row.services.filter(deleting_at=None).values_list("namespace", flat=True).distinct()
     refuse_sudden_moves(before, file.options, set(namespaces))
+
+
+def _refuse_without_waker(row: Cluster, file: ClusterFile) -> None:
+    """Raise InvalidInput where services may have no replicas, and nothing would start the first one."""
+    if file.options.waker is not None:
+        return
+    sleepers = row.services.filter(deleting_at=None, document__spec__predictor__minReplicas=0)
+    found = sleepers.order_by("namespace", "name").values_list("namespace", "name").first()
+    if found is not None:
+        raise InvalidInput(
+            f"waker is left out, but nothing else wakes services with minReplicas: 0, such as {'/'.join(found)}; keep "
+            "waker, or give them minReplicas: 1 before",
+            field="waker",
+        )

@@ -304,3 +304,20 @@ def test_a_namespace_with_services_leaves_its_gateway_before_that_stops_serving_
         apply(gateways=[{**further, "namespaces": ["vision"]}])
     apply()
     assert platform.view().url == f"https://models.example.com/{model}", "the file has no such Gateway any more"
+
+
+def test_a_waker_stays_as_long_as_services_may_have_no_replicas(platform: Platform) -> None:
+    waker = {"name": "waker", "namespace": "fairlead"}
+    apply(waker=waker)
+    platform.version(1)
+    file = _file(platform, "production")
+    file["spec"]["predictor"]["minReplicas"] = 0
+    service_apply(document=file, namespace=None, name=None, actor="alice", now=platform.clock())
+    with pytest.raises(
+        InvalidInput, match=r"minReplicas: 0, such as default/digits; keep waker, or give them"
+    ) as found:
+        apply()
+    assert found.value.field == "waker"
+    apply(waker={**waker, "name": "another"})
+    InferenceService.objects.update(document=_file(platform, "production"))
+    apply()
