@@ -1,6 +1,7 @@
 """Services that sleep behind Envoy Gateway: their requests wait in Envoy until a first replica is ready."""
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -37,10 +38,12 @@ ROOT = Path(__file__).parents[2]
 NAME, PORT = "digits-00001", 9002
 _WAKER, _PLATFORM = "waker", "platform"
 """Names of its Service and user, and its namespace, which is not that of services."""
+_ESTABLISHED = "01"
 _RBAC = "rbac.authorization.k8s.io"
 LARGE = b"x" * (3 << 20)
 """Far more than Envoy's buffers have."""
-IP = f"10.63.{os.getpid() // 256 % 256}.{os.getpid() % 256}"
+IP, OTHER_IP = (f"10.{second}.{os.getpid() // 256 % 256}.{os.getpid() % 256}" for second in (63, 61))
+METRICS_PORT = 9003
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,7 @@ def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture(scope="module")
 def waker(cluster: Harness, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator["WakerProcess"]:
     install(plane)
-    process = WakerProcess(plane, tmp_path_factory.mktemp("waker"))
+    process = WakerProcess(plane, tmp_path_factory.mktemp("waker"), IP)
     process.start()
     yield process
     process.end()
@@ -71,7 +74,7 @@ def waker(cluster: Harness, plane: ControlPlane, tmp_path_factory: pytest.TempPa
 def install(plane: ControlPlane) -> None:
     """Make the waker's Service with one endpoint, the grant for policies of `default`, and its role there."""
     ports = [{"name": "grpc", "port": PORT, "protocol": "TCP", "appProtocol": "kubernetes.io/h2c"}]
-    slices = {"addressType": "IPv4", "endpoints": [{"addresses": [IP]}], "ports": ports}
+    slices = {"addressType": "IPv4", "endpoints": endpoints(IP), "ports": ports}
     asking = {"group": "gateway.envoyproxy.io", "kind": "SecurityPolicy", "namespace": "default"}
     grant = {"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant"}
     grant |= {"spec": {"from": [asking], "to": [{"group": "", "kind": "Service", "name": _WAKER}]}}
@@ -92,15 +95,29 @@ def install(plane: ControlPlane) -> None:
             api.post(path, json={**named, **body}).raise_for_status()
 
 
+def endpoints(*ips: str) -> list[dict[str, Any]]:
+    return [{"addresses": [ip]} for ip in ips]
+
+
+def lead_to(plane: ControlPlane, *ips: str) -> None:
+    """Have the waker's Service lead to the pods at these addresses."""
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{_PLATFORM}/endpointslices/{_WAKER}"
+    headers = {"content-type": "application/merge-patch+json"}
+    with plane.client() as api:
+        api.patch(path, json={"endpoints": endpoints(*ips)}, headers=headers).raise_for_status()
+
+
 class WakerProcess:
     """The waker as a process, with the rights of its role."""
 
-    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+    def __init__(self, plane: ControlPlane, folder: Path, ip: str) -> None:
+        self._ip = ip
         variables = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "DJANGO_"))},
             "FAIRLEAD_HOME": str(folder / "home"),
             "FAIRLEAD_SECRET_KEY": "x" * 40,
-            "FAIRLEAD_WAKER_ADDRESS": f"{IP}:{PORT}",
+            "FAIRLEAD_WAKER_ADDRESS": f"{ip}:{PORT}",
+            "FAIRLEAD_WAKER_METRICS_ADDRESS": f"{ip}:{METRICS_PORT}",
             "FAIRLEAD_WAKER_NAMESPACES": "default",
         }
         self._variables = variables
@@ -110,8 +127,19 @@ class WakerProcess:
     def start(self) -> None:
         """Start it, and wait until it takes calls."""
         self._process = subprocess.Popen(self._command, env=self._variables)
-        with grpc.insecure_channel(f"{IP}:{PORT}") as channel:
+        with grpc.insecure_channel(f"{self._ip}:{PORT}") as channel:
             grpc.channel_ready_future(channel).result(WITHIN_S)
+
+    def is_called(self) -> bool:
+        """Return whether Envoy holds a connection to it."""
+        place = f"{int.from_bytes(socket.inet_aton(self._ip), 'little'):08X}:{PORT:04X}"
+        lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()]
+        return any(line[1].endswith(place) and line[3] == _ESTABLISHED for line in lines)
+
+    def counted(self, metric: str) -> float:
+        """Return a sample of its metrics page."""
+        page = httpx.get(f"http://{self._ip}:{METRICS_PORT}/metrics", trust_env=False).text
+        return next(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(metric))
 
     def kill(self) -> None:
         """End it as a node that fails would."""
@@ -183,6 +211,12 @@ class Sleeper:
             return str(error.code().name)
         return "OK"
 
+    def stream(self) -> int:
+        """Send a stream of one message over gRPC, and return the number of answers."""
+        metadata = [("fairlead-service", "default/digits"), ("authorization", f"Bearer {token()}")]
+        stream = self.channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
+        return len(list(stream(iter([b""]), metadata=metadata, timeout=90)))
+
 
 @pytest.fixture
 def sleeper(cluster: Harness, waker: WakerProcess) -> Iterator[Sleeper]:
@@ -209,12 +243,14 @@ def test_requests_wait_in_envoy_for_the_first_replica_and_others_wake_nothing(
     assert sleeper.deployment()["spec"]["replicas"] == 0
 
     with ThreadPoolExecutor(8) as pool:
+        stream = pool.submit(sleeper.stream)
         over_http2 = pool.submit(sleeper.post_over_http2, cluster.gateway.url)
         asked = [pool.submit(sleeper.post, token(), content) for content in (b"{}", b"{}", LARGE)]
         calls = [pool.submit(sleeper.call, method, token()) for method in ("ModelInfer", "ModelMetadata")]
         assert [each.result(90) for each in asked] == [200] * 3
         assert [each.result(90) for each in calls] == ["OK"] * 2
         assert over_http2.result(90) == "200 2"
+        assert stream.result(90) == 1
     assert {each.manager for each in replicas_owners(sleeper.deployment())} == {WAKER}
     seen = sleeper.driver.observe("default", "digits").revisions[0]
     assert seen.slept_at == slept_at
@@ -266,3 +302,27 @@ def test_without_a_waker_requests_end_soon_and_what_is_awake_answers(sleeper: Sl
             until(lambda: sleeper.post(token()) == 200, "another try is answered without the waker", WITHIN_S)
         finally:
             waker.start()
+
+
+def test_two_wakers_share_the_requests_and_one_that_ends_answers_what_it_holds(
+    sleeper: Sleeper, waker: WakerProcess, plane: ControlPlane, tmp_path: Path
+) -> None:
+    other = WakerProcess(plane, tmp_path, OTHER_IP)
+    ready = 'fairlead_waker_requests_total{result="ready"}'
+    with address(OTHER_IP):
+        other.start()
+        try:
+            lead_to(plane, IP, OTHER_IP)
+            until(lambda: sleeper.post(token()) == 200 and other.is_called(), "Envoy knows both", WITHIN_S)
+            before, slept_at = waker.counted(ready), time.time()
+            sleeper.sleep(slept_at)
+            with ThreadPoolExecutor(16) as pool:
+                asked = [pool.submit(sleeper.post, token()) for _ in range(16)]
+                held = "fairlead_waker_held_requests"
+                until(lambda: other.counted(held), "it holds some", WITHIN_S)
+                other.end()
+                assert [each.result(90) for each in asked] == [200] * 16
+            assert 0 < waker.counted(ready) - before < 16
+        finally:
+            lead_to(plane, IP)
+            other.end()
