@@ -69,8 +69,8 @@ class Applier:
         raise Unavailable(f"the routes of {desired.namespace}/{desired.service} keep changing; they are tried again")
 
     def _apply(self, desired: Desired, entry: Entry) -> list[Drift]:
-        options = self.options.of_namespace(desired.namespace)
-        pool = pool_of_service(desired)
+        options = self.options.of_namespace(desired.namespace, desired.shared_with)
+        at, pool = pool_of_service(desired)
         hashes = bool(pool) and self._hashes(options)
         kinds = self._pruned(desired, entry, hashes=hashes)
         there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds}
@@ -79,9 +79,9 @@ class Applier:
         routes = [route for kind in resource_types.ROUTES for route in there[kind]]
         if _generation(desired.service, there[resource_types.HTTP_ROUTE]) > desired.generation:
             return []
-        slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, pool or desired.service)
+        slices = self._list(resource_types.ENDPOINT_SLICE, at or desired.namespace, pool or desired.service)
         if pool:
-            entry = self._in_pool(desired, entry, pool, slices)
+            entry = self._in_pool(desired, entry, (at, pool), slices)
         desired, given = _able(desired, slices, entry.loaded)
         before = confirmed_before(desired.service, routes, options)
         keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
@@ -98,8 +98,10 @@ class Applier:
             there[kind] = self._list(kind, desired.namespace, desired.service)
         pinned = {name for revision in desired.revisions for name in revision.pod_templates}
         refuse_images(manifests, options, deployments, pinned)
-        # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one.
-        self._prune({kind: there[kind] for kind in resource_types.AUTOSCALERS if kind in there}, manifests)
+        # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one. And who may no longer reach a
+        # pool is kept from it before its entry forgets that they could.
+        early = (*resource_types.AUTOSCALERS, resource_types.REFERENCE_GRANT)
+        self._prune({kind: there[kind] for kind in early if kind in there}, manifests)
         found: list[Drift] = []
         conflicts = []
         for manifest in manifests:
@@ -130,12 +132,14 @@ class Applier:
         found = self.api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
         return POLICIES in GatewayClass.read(gateway, found).features
 
-    def _in_pool(self, desired: Desired, entry: Entry, pool: str, slices: Sequence[Json]) -> Entry:
+    def _in_pool(self, desired: Desired, entry: Entry, at: tuple[str, str], slices: Sequence[Json]) -> Entry:
         """Return the service's entry, with what its pool has loaded, once the pool's catalog has the service.
 
         The entry names the pool before the catalog names the service.
         """
         namespace, pooled = desired.namespace, {each.name: each.model_version for each in desired.revisions}
+        there, name = at
+        pool = name if there == namespace else f"{there}/{name}"
         try:
             known = ownership_configmap.write_pool(
                 self.api,
@@ -143,10 +147,10 @@ class Applier:
                 entry,
                 replace(entry, pool=pool, pooled=pooled, loaded=entry.loaded & pooled.keys()),
             )
-            if ownership_configmap.read(self.api, namespace, pool) is None:
+            if ownership_configmap.read(self.api, there, name) is None:
                 return known
-            pool_catalog.put(self.api, desired, pool, self.options)
-            every = [each for each in slices if endpoints_of(each["metadata"]["labels"]) == replicas_name(pool)]
+            pool_catalog.put(self.api, desired, at, self.options)
+            every = [each for each in slices if endpoints_of(each["metadata"]["labels"]) == replicas_name(name)]
             asked = pool_loads.loaded(desired, known, every, self.options, time.time())
             return ownership_configmap.write_pool(self.api, namespace, known, asked)
         except Conflict as error:
@@ -246,6 +250,8 @@ class Applier:
         yield from resource_types.PRUNED
         if entry.is_pool or any(each.is_pool for each in desired.revisions):
             yield from resource_types.OF_POOLS
+        if entry.is_shared or desired.shared_with:
+            yield resource_types.REFERENCE_GRANT
         if claims.are_used(desired, self.options) or _has_claims(entry):
             yield resource_types.CLAIM_TEMPLATE
 
@@ -257,7 +263,8 @@ class Applier:
         last = (resource_types.NETWORK_POLICY, resource_types.SERVICE_ACCOUNT)
         claimed = [resource_types.CLAIM_TEMPLATE] if _has_claims(entry) else []
         rest = (kind for kind in resource_types.PRUNED if kind not in (*resource_types.ROUTES, *last))
-        yield [*scaled, *rest, *claimed, *(resource_types.OF_POOLS if entry.is_pool else ())]
+        shared = [resource_types.REFERENCE_GRANT] if entry.is_shared else []
+        yield [*shared, *scaled, *rest, *claimed, *(resource_types.OF_POOLS if entry.is_pool else ())]
         yield last
 
     def _has_scaled(self, entry: Entry) -> bool:
@@ -278,7 +285,8 @@ def _has_claims(entry: Entry) -> bool:
 
 
 def _heals(manifest: Manifest, policy: DriftPolicy) -> bool:
-    return policy is DriftPolicy.HEAL or resource_types.kind_of(manifest) in resource_types.POLICIES
+    closed = (*resource_types.POLICIES, resource_types.REFERENCE_GRANT)
+    return policy is DriftPolicy.HEAL or resource_types.kind_of(manifest) in closed
 
 
 class _Count(NamedTuple):

@@ -33,6 +33,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     manifest,
     match_route,
     no_endpoints_name,
+    pool_namespace,
     pool_of,
     replicas_name,
     service_labels,
@@ -142,7 +143,10 @@ def _parent(kind: str, gateway: GatewayReference) -> Manifest:
 
 def _share(desired: Desired, revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
     if revision.pool:
-        return Share(replicas_name(pool_of(revision)), weight, filters=filters_of(desired, revision))
+        at = pool_namespace(revision)
+        there = "" if at == desired.namespace else at
+        filters = filters_of(desired, revision)
+        return Share(replicas_name(pool_of(revision)), weight, filters=filters, namespace=there)
     return Share(backend(revision), weight, mirror_percent, explain_backend(revision))
 
 
