@@ -134,7 +134,7 @@ def run(trial: Trial) -> str | None:
 
 
 def question_of(trial: Trial) -> dict[str, Any]:
-    """Return what the child of a trial is asked."""
+    """Return the question for the child of a trial."""
     return {
         "backend": trial.config.backend,
         "file": str(trial.file.absolute()),

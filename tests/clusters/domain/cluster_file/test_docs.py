@@ -12,7 +12,7 @@ from tests.deployments._support.cluster_files import LEAST, MOST
 PAGE = Path(__file__).parents[4] / "docs/reference/cluster-file.md"
 WHOLE = {"defaults.resources.requests", "jobs.nodeSelector", "artifacts.serviceAccountAnnotations", "pods.nodeSelector"}
 """Objects that are told as one field."""
-OF_THIS_MACHINE = {"allowed_registries", "also", "egress_allowed", "max_model_bytes", "payloads_folder"}
+OF_THIS_MACHINE = {"allowed_registries", "also", "callers", "egress_allowed", "max_model_bytes", "payloads_folder"}
 """Options that the control plane's own settings say, and what `Options.of_namespace` finds."""
 KEDA = {"keda": {"prometheus": "http://prometheus.monitoring:9090", "pollingInterval": "5s"}}
 WITH_KEDA = {name: value for name, value in MOST.items() if name != "customMetrics"} | KEDA
