@@ -189,8 +189,8 @@ bench-pools: setup-dev ## what a pool costs warm requests and cold ones, beside 
 	@$(BIN)/python -m benchmarks.pools.machine $(if $(QUICK),--models 300 --memory-mib 32 --seconds 10)
 
 .PHONY: bench-bulk
-bench-bulk: setup-dev ## registration of many models, and their checks with a process for each and one for many (QUICK=1: 100 models, a minute)
-	@$(BIN)/python -m benchmarks.registry.bulk $(if $(QUICK),--models 100 --alone 10)
+bench-bulk: setup-dev ## registration of many models, and their checks with a process for each and one for many: 10,000, ten minutes (QUICK=1: 100, a minute)
+	@$(BIN)/python -m benchmarks.registry.bulk $(if $(QUICK),--models 100 --alone 10,--models 10000)
 
 .PHONY: bench-gpu
 bench-gpu: setup-dev ## the server beside the same torch module alone, on an NVIDIA GPU (DEVICE=cpu: try the script without; RECORD=1)
