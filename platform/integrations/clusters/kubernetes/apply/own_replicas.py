@@ -33,7 +33,7 @@ def _stage(service: str, routes: Sequence[Json]) -> Stage:
     for route in routes:
         if route["kind"] == "HTTPRoute" and route["metadata"]["name"] == service:
             said = route["metadata"].get("annotations", {}).get(OWN, "")
-            return Stage(said) if said in Stage else Stage.POOL
+            return next((each for each in Stage if each.value == said), Stage.POOL)
     return Stage.POOL
 
 
