@@ -41,12 +41,6 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "local cluster holds requests; write 1 or more",
             field="spec.predictor.minReplicas",
         )
-    if kind != LOCAL and spec.own_scaling is not None:
-        raise InvalidInput(
-            "spec.predictor.minReplicas and maxReplicas beside spec.predictor.pool cannot be honoured on Kubernetes "
-            "yet: only the pool answers there; leave them out",
-            field="spec.predictor.maxReplicas",
-        )
     if kind != LOCAL and spec.pool and spec.pool != f"{spec.namespace}/{spec.pool.partition('/')[2]}":
         raise InvalidInput(
             f"{POOL} is {spec.pool!r}, but on Kubernetes a service is in a pool of its own namespace; name one of "

@@ -169,7 +169,14 @@ def test_on_kubernetes_a_pool_is_of_one_namespace(predictor: dict[str, Any], sen
         refuse_on("kubernetes", read(predictor))
 
 
-@pytest.mark.parametrize("predictor", [{"pool": "warm", "model": MODEL}, {"modelPool": {"memoryBudget": "1Gi"}}])
+@pytest.mark.parametrize(
+    "predictor",
+    [
+        {"pool": "warm", "model": MODEL},
+        {"pool": "warm", "model": MODEL, "minReplicas": 0, "maxReplicas": 4},
+        {"modelPool": {"memoryBudget": "1Gi"}},
+    ],
+)
 def test_pools_run_on_every_cluster(predictor: dict[str, Any]) -> None:
     for kind in ("local", "kubernetes"):
         refuse_on(kind, read(predictor))
