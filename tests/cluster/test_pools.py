@@ -210,7 +210,7 @@ def test_services_of_a_pool_are_answered_and_a_canary_loses_no_request(pools: Po
     assert pools.left() == []
 
 
-def test_own_replicas_come_answer_and_end_and_no_request_is_lost(pools: Pools) -> None:
+def test_own_replicas_come_end_and_roll_out_and_no_request_is_lost(pools: Pools) -> None:
     pools.until("warm", DesiredRevision("warm-00001", "warm", "1", "", "", 2, 100, is_pool=True))
     pooled = pools.revision("digits", 2, 100)
     earned = replace(pooled, own_replicas=2, own_since=1.0)
@@ -228,12 +228,19 @@ def test_own_replicas_come_answer_and_end_and_no_request_is_lost(pools: Pools) -
             pools.apply("digits", pooled)
             pools.until_own_answer("digits", 0)
             traffic.until_sent(40, WITHIN_S)
+        assert set(traffic.by_revision()) == {pooled.name}
+        canary = replace(pools.revision("digits", 3, 30), own_replicas=2, own_since=2.0)
+        pools.until("digits", earned, replace(canary, weight_percent=0))
+        pools.until("digits", replace(earned, weight_percent=70), canary)
+        until(lambda: len({name for name, _ in traffic.outcomes[-40:]}) == 2, "both answer", WITHIN_S)
+        assert not any(each.pooled_as for each in pools.driver.observe("default", "digits").revisions)
+        pools.until("digits", replace(canary, weight_percent=100))
+        traffic.until_sent(40, WITHIN_S)
     assert traffic.failures == [], f"of {len(traffic.outcomes)} requests"
-    assert set(traffic.by_revision()) == {pooled.name}
 
     before = pools.answered("digits")
     for _ in range(40):
-        assert pools.answer("digits", fairlead_service="default/digits") == (200, pooled.name, [2, 4, 6, 8])
+        assert pools.answer("digits", fairlead_service="default/digits") == (200, canary.name, [3, 6, 9, 12])
     more = {name: number - before[name] for name, number in pools.answered("digits").items()}
     assert min(more.values()) >= 5, f"a header that the gateway hashes picks no replica: {more}"
 

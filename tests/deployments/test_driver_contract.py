@@ -258,7 +258,9 @@ def test_a_failure_is_told_with_its_reason_its_exit_code_and_the_last_lines(anyw
     assert "s3cr3t" not in repr(seen)
 
 
-@pytest.mark.parametrize("anywhere", ["fake", "local"], indirect=True)  # pools take an Envoy Gateway: cluster/test_pools
+@pytest.mark.parametrize(
+    "anywhere", ["fake", "local"], indirect=True
+)  # pools take an Envoy Gateway: cluster/test_pools
 def test_own_replicas_answer_beside_a_pool_that_cannot(anywhere: Anywhere) -> None:
     earned = replace(anywhere.revision(1, 100), pool="default/nowhere", own_replicas=1, own_since=1.0)
     anywhere.apply(1, earned)

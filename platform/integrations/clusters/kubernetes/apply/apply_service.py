@@ -85,7 +85,7 @@ class Applier:
         routes = [route for kind in resource_types.ROUTES for route in there[kind]]
         if _generation(desired.service, there[resource_types.HTTP_ROUTE]) > desired.generation:
             return []
-        slices = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, pool or desired.service)
+        slices: Sequence[Json] = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, pool or desired.service)
         own = Own()
         if pool:
             entry = self._in_pool(desired, entry, pool, slices, own_replicas.spare(desired, routes))
