@@ -86,7 +86,7 @@ def routes(
     annotations = {GENERATION: str(desired.generation), PREVIEW: desired.preview}
     if groups := {each.name: each.match for each in revisions if each.match}:
         annotations[MATCH] = to_json(groups)
-    if beside.stage:
+    if any(share.own for share in own):
         annotations[OWN] = beside.stage.value
     made[-1]["metadata"]["annotations"] = annotations
     return [*made, *closed]
