@@ -183,6 +183,7 @@ bench-scale: setup-dev ## turns of services in rollout on clusters that answer a
 .PHONY: bench-pools
 bench-pools: setup-dev ## what a pool costs warm requests and cold ones, beside Triton; 10,000 models on this machine, 100,000 simulated (QUICK=1: 5 minutes)
 	@$(BIN)/python -m benchmarks.pools $(if $(QUICK),--rounds 4)
+	@$(BIN)/python -m benchmarks.pools.filters $(if $(QUICK),--rounds 4)
 	@$(BIN)/python -m benchmarks.pools.cold $(if $(QUICK),--models 24)
 	@$(BIN)/python -m benchmarks.pools.simulation --check $(if $(QUICK),--models 10000 --requests 200000)
 	@$(BIN)/python -m benchmarks.pools.machine $(if $(QUICK),--models 300 --memory-mib 32 --seconds 10)

@@ -37,6 +37,7 @@ HOT = 50
 """So many of the most popular models are always in memory: what clients see of them is warm."""
 _INPUTS, _HIDDEN = 64, 64
 _READY_S = 3600.0
+_NOW = "loaded_models", "memory_bytes"
 
 
 @dataclass
@@ -170,38 +171,51 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return status, await reader.readexactly(length)
 
 
-def counted(cluster: Cluster) -> PoolFigures:
-    """Return what the replicas have counted since they started."""
+def counted(cluster: Cluster) -> dict[str, PoolFigures]:
+    """Return what each replica has counted since it started."""
     replicas = [each for one in cluster.driver.observe("default", "warm").revisions for each in one.replicas]
-    pages = []
+    found = {}
     for each in replicas:
         with contextlib.suppress(Unavailable):  # it has just ended
-            pages.append(cluster.driver.metrics_page("default", each))
-    return figures(pages)
+            found[each.name] = figures([cluster.driver.metrics_page("default", each)])
+    return found
+
+
+def increase(before: dict[str, PoolFigures], after: dict[str, PoolFigures], counter: str) -> int:
+    """Return by how much a counter of all replicas grew; one that was started meanwhile began at 0."""
+    grown = 0
+    for name, now in after.items():
+        was = getattr(before[name], counter) if name in before and before[name].hits <= now.hits else 0
+        grown += getattr(now, counter) - was
+    return grown
 
 
 async def phase(
     name: str, cluster: Cluster, shares: NDArray[np.float64], options: argparse.Namespace, change: Sequence[str] = ()
 ) -> list[str]:
     """Run one phase of load, and print it; returns the failures, of requests and of the memory's limit."""
-    before, most = counted(cluster), 0
+    before, most, began = counted(cluster), 0, time.monotonic()
     async with traffic(cluster.url, shares, options.clients, hash(name) % 1000) as seen:
-        ends = time.monotonic() + options.seconds
+        ends = began + options.seconds
         done = asyncio.create_task(asyncio.to_thread(_change, cluster, change, options))
         while time.monotonic() < ends or not done.done():
             await asyncio.sleep(1)
             now = await asyncio.to_thread(counted, cluster)
-            most = max(most, now.memory_bytes)
-            if now.memory_bytes > now.memory_limit_bytes:
-                seen.failures.append(f"models take {now.memory_bytes} of {now.memory_limit_bytes} bytes")
+            most = max(most, sum(each.memory_bytes for each in now.values()))
+            seen.failures += [
+                f"models of {replica} take {each.memory_bytes} of {each.memory_limit_bytes} bytes"
+                for replica, each in now.items()
+                if each.memory_bytes > each.memory_limit_bytes
+            ]
         await done
     after = counted(cluster)
-    asked, loads = len(seen.took_s), after.loads - before.loads
-    hits, misses = after.hits - before.hits, after.misses - before.misses
-    of_hits = f"{100 * hits / (hits + misses):.1f} %" if hits >= 0 and hits + misses > 0 else "counters began anew"
+    took_s, asked = time.monotonic() - began, len(seen.took_s)
+    hits, misses, loads = (increase(before, after, counter) for counter in ("hits", "misses", "loads"))
+    models, memory_bytes = (sum(getattr(each, what) for each in after.values()) for what in _NOW)
     print(
-        f"{name}: {asked / options.seconds:.0f} requests/s, hits {of_hits}, {loads / options.seconds:.0f} loads/s, "
-        f"{after.loaded_models} models and {after.memory_bytes >> 20} MiB in memory (at most {most >> 20}); the {HOT} "
+        f"{name}: {asked / took_s:.0f} requests/s, hits {100 * hits / max(1, hits + misses):.1f} %, "
+        f"{loads / took_s:.0f} loads/s, {models} models and {memory_bytes >> 20} MiB in memory (at most "
+        f"{most >> 20}); the {HOT} "
         f"hottest {seen.quantiles_ms(hot=True)}, others {seen.quantiles_ms(hot=False)} (p50 and p99); "
         f"{len(seen.failures)} failures",
         flush=True,

@@ -3,8 +3,9 @@
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.serving.processes import SERVER_CORE, Process, free_ports
 from integrations.clusters.local.agent.gateway.discovery import Discovery
@@ -25,8 +26,12 @@ def start(
     cores: str = SERVER_CORE,
     flags: Sequence[str] = (),
     max_heap_bytes: int = MAX_HEAP_BYTES,
+    left_out: Collection[str] = (),
 ) -> tuple[Process, int]:
     """Start Envoy with its files in a new `folder`; returns it, and its port, once it routes by `routing`.
+
+    Args:
+        left_out: names of HTTP filters that its listener is to lack.
 
     Raises:
         Unavailable: Envoy refuses something; the message is its own.
@@ -42,6 +47,7 @@ def start(
         max_heap_bytes=max_heap_bytes,
         access_log=str(folder / "access.log"),
     )
+    _leave_out(started, left_out)
     write_json(folder / "bootstrap.json", started)
     process = Process([*envoy_command(folder), *flags], folder / "envoy.log", cores=cores)
     loop = asyncio.new_event_loop()
@@ -53,6 +59,14 @@ def start(
         process.stop()
         raise
     return process, port
+
+
+def _leave_out(part: Any, names: Collection[str]) -> None:
+    """Remove the HTTP filters of these names, wherever they are in the configuration."""
+    for each in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        _leave_out(each, names)
+    if isinstance(part, dict) and "http_filters" in part:
+        part["http_filters"] = [each for each in part["http_filters"] if each["name"] not in names]
 
 
 async def _configured(socket: Path, routing: Routing) -> Discovery:

@@ -21,6 +21,7 @@ from deployments.domain.service_file import (
     is_code,
     logger_json,
     model_pool_json,
+    parse_service,
     patches_json,
     placement_json,
     pod_json,
@@ -271,6 +272,7 @@ def service_state(
     service: InferenceService, revisions: Iterable[RevisionState], state: RolloutState | None
 ) -> ServiceState:
     """Return a service as a domain value; `state` is that of the rollout in progress."""
+    revisions = tuple(revisions)
     return ServiceState(
         namespace=service.namespace,
         name=service.name,
@@ -290,8 +292,14 @@ def service_state(
         access=stored_access(service.access).callers,
         cors=stored_cors(service.cors),
         limits=stored_limits(service.limits),
-        revisions=tuple(revisions),
+        revisions=revisions,
+        shared_with=_shared_with(service) if any(each.model_pool is not None for each in revisions) else (),
     )
+
+
+def _shared_with(pool: InferenceService) -> tuple[str, ...]:
+    found = parse_service(pool.document, namespace=pool.namespace, name=pool.name).model_pool
+    return () if found is None else tuple(each for each in found.shared_with if each != pool.namespace)
 
 
 def put_live(service: InferenceService, state: ServiceState, now: datetime) -> None:

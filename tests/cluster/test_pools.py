@@ -27,6 +27,7 @@ from tests.integrations._support.runtimes import Traffic, infer_json, model, unt
 pytestmark = pytest.mark.cluster
 WITHIN_S = 180.0
 POOL = "default/warm"
+_OTHERS = {"name": "fairlead-service", "value": "default/digits"}
 
 
 @dataclass
@@ -37,8 +38,9 @@ class Pools:
     driver: KubernetesDriver
     files: Path
     url: str
-    generations: dict[str, int] = field(default_factory=dict)
-    desired: dict[str, Desired] = field(default_factory=dict)
+    generations: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By name and namespace, as `desired`."""
+    desired: dict[tuple[str, str], Desired] = field(default_factory=dict)
 
     def revision(self, service: str, number: int, weight: int, content: bytes = b"") -> DesiredRevision:
         content = content or model(number)
@@ -50,32 +52,37 @@ class Pools:
         )
         return replace(made, artifact_origin=origin)
 
-    def apply(self, service: str, *revisions: DesiredRevision) -> None:
-        self.generations[service] = self.generations.get(service, 0) + 1
-        self.desired[service] = Desired("default", service, self.generations[service], revisions)
-        self.again(service)
+    def apply(
+        self, service: str, *revisions: DesiredRevision, at: str = "default", shared_with: tuple[str, ...] = ()
+    ) -> None:
+        key = (service, at)
+        self.generations[key] = self.generations.get(key, 0) + 1
+        self.desired[key] = Desired(at, service, self.generations[key], revisions, shared_with=shared_with)
+        self.again(service, at)
 
-    def again(self, service: str) -> None:
-        self.driver.apply(self.desired[service])
+    def again(self, service: str, at: str = "default") -> None:
+        self.driver.apply(self.desired[service, at])
 
-    def until(self, service: str, *revisions: DesiredRevision) -> None:
+    def until(
+        self, service: str, *revisions: DesiredRevision, at: str = "default", shared_with: tuple[str, ...] = ()
+    ) -> None:
         """Apply again and again, as the reconciler does, until the gateway does what is desired."""
-        self.apply(service, *revisions)
-        generation = self.generations[service]
+        self.apply(service, *revisions, at=at, shared_with=shared_with)
+        generation = self.generations[service, at]
         wanted = {each.name: each.weight_percent for each in revisions}
 
         def look() -> bool:
-            self.again(service)
-            seen = self.driver.observe("default", service)
+            self.again(service, at)
+            seen = self.driver.observe(at, service)
             found = {each.name: each.weight_percent for each in seen.revisions if each.ready_replicas == 2}
             return found == wanted and seen.generation == generation and not seen.message
 
         until(look, f"the gateway gives {wanted}", WITHIN_S)
 
-    def answer(self, service: str, **headers: str) -> tuple[int, str, object]:
+    def answer(self, service: str, at: str = "default", **headers: str) -> tuple[int, str, object]:
         """Return the status, the revision, and the outputs or what was said; `headers` are written with hyphens."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        url = f"{self.harness.gateway.url}/serving/default/{service}/v2/models/{service}/infer"
+        url = f"{self.harness.gateway.url}/serving/{at}/{service}/v2/models/{service}/infer"
         found = httpx.post(url, content=infer_json(), headers=sent, timeout=20, trust_env=False)
         said = found.json()["outputs"][0]["data"] if found.status_code == 200 else found.text
         return found.status_code, found.headers.get("fairlead-revision", ""), said
@@ -128,14 +135,54 @@ class Pools:
         kinds = (
             *resource_types.PRUNED,
             *resource_types.OF_POOLS,
+            resource_types.REFERENCE_GRANT,
             resource_types.POLICIES[1],
             resource_types.CONFIG_MAP,
         )
-        found = [each for kind in kinds for name in self.generations for each in self._list(kind, SERVICE, name)]
+        found = [
+            each for kind in kinds for name, at in self.generations for each in self._list(kind, SERVICE, name, at)
+        ]
         return [*found, *self._list(resource_types.CONFIG_MAP, CATALOG, "warm")]
 
-    def _list(self, kind: resource_types.Kind, label: str, value: str) -> list[str]:
-        found = self.harness.api.fetch_list(kind, "default", {label: value})
+    def delete_all(self) -> None:
+        """Delete the pool and its services, one after the other, and check that nothing of them is left."""
+        for (service, at), generation in sorted(self.generations.items()):
+            gone = partial(is_removed, self.driver, service, generation + 1, namespace=at)
+            until(gone, f"{at}/{service} is gone", WITHIN_S)
+        assert self.left() == []
+
+    def namespace(self, name: str) -> None:
+        with self.harness.plane.client() as client:
+            client.post("/api/v1/namespaces", json={"metadata": {"name": name}}).raise_for_status()
+
+    def steal(self, name: str) -> None:
+        """Make a route by hand, from a namespace to the pool, that asks for the model of another one's service."""
+        model_of = {"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [_OTHERS]}}
+        path = {"type": "ReplacePrefixMatch", "replacePrefixMatch": "/serving/default/digits"}
+        rule = {
+            "matches": [{"path": {"type": "PathPrefix", "value": f"/stolen-by-{name}"}}],
+            "filters": [model_of, {"type": "URLRewrite", "urlRewrite": {"path": path}}],
+            "backendRefs": [{"name": "warm-replicas", "namespace": "default", "port": 8000}],
+        }
+        gateway = self.harness.options.gateway
+        spec = {"parentRefs": [{"name": gateway.name, "namespace": gateway.namespace}], "rules": [rule]}
+        route = {"apiVersion": resource_types.GATEWAY_API, "kind": "HTTPRoute", "metadata": {"name": "stolen"}}
+        with self.harness.plane.client() as client:
+            made = client.post(resource_types.HTTP_ROUTE.path(name), json={**route, "spec": spec})
+            made.raise_for_status()
+
+    def stolen(self, name: str) -> int:
+        """Return the status of the answer by that route."""
+        url = f"{self.harness.gateway.url}/stolen-by-{name}/v2/models/digits/infer"
+        return httpx.post(url, content=infer_json(), timeout=20, trust_env=False).status_code
+
+    def grants(self) -> list[tuple[str, str]]:
+        """Return which routes of which namespaces may lead to the pool."""
+        found = self.harness.api.fetch_list(resource_types.REFERENCE_GRANT, "default", {SERVICE: "warm"})
+        return [(one["kind"], one["namespace"]) for each in found for one in each["spec"]["from"]]
+
+    def _list(self, kind: resource_types.Kind, label: str, value: str, at: str = "default") -> list[str]:
+        found = self.harness.api.fetch_list(kind, at, {label: value})
         return [f"{each['kind']}/{each['metadata']['name']}" for each in found]
 
 
@@ -205,9 +252,7 @@ def test_services_of_a_pool_are_answered_and_a_canary_loses_no_request(pools: Po
             traffic.until_sent(20, WITHIN_S)
     assert traffic.failures == [], f"of {len(traffic.outcomes)} requests"
 
-    for service, generation in sorted(pools.generations.items()):
-        until(lambda at=(service, generation + 1): is_removed(pools.driver, *at), f"{service} is gone", WITHIN_S)
-    assert pools.left() == []
+    pools.delete_all()
 
 
 def test_own_replicas_come_end_and_roll_out_and_no_request_is_lost(pools: Pools) -> None:
@@ -244,6 +289,41 @@ def test_own_replicas_come_end_and_roll_out_and_no_request_is_lost(pools: Pools)
     more = {name: number - before[name] for name, number in pools.answered("digits").items()}
     assert min(more.values()) >= 5, f"a header that the gateway hashes picks no replica: {more}"
 
-    for service, generation in sorted(pools.generations.items()):
-        until(lambda at=(service, generation + 1): is_removed(pools.driver, *at), f"{service} is gone", WITHIN_S)
-    assert pools.left() == []
+    pools.delete_all()
+
+
+def test_a_shared_pool_answers_for_services_of_the_namespaces_that_it_names_and_of_no_other(pools: Pools) -> None:
+    pool = DesiredRevision("warm-00001", "warm", "1", "", "", 2, 100, is_pool=True)
+    for name in ("vision", "thief"):
+        pools.namespace(name)
+    pools.until("warm", pool, shared_with=("vision",))
+    assert pools.grants() == [("HTTPRoute", "vision"), ("GRPCRoute", "vision")]
+    pools.until("digits", pools.revision("digits", 2, 100))
+    pools.until("digits", pools.revision("digits", 3, 100), at="vision")
+    until(lambda: pools.answer("digits")[0] == 200, "the gateway has the routes of one", WITHIN_S)
+    until(lambda: pools.answer("digits", "vision")[0] == 200, "the gateway has the routes of the other", WITHIN_S)
+    assert pools.answer("digits") == (200, "digits-00002", [2, 4, 6, 8])
+    assert pools.answer("digits", "vision") == (200, "digits-00003", [3, 6, 9, 12]), "equal names are two models"
+    assert pools.answer("digits", "vision", fairlead_service="default/digits")[1] == "digits-00003"
+    assert [pools.loaded(f"{name}.digits") for name in ("default", "vision")] == [1, 1], "the replica of the hash"
+
+    pools.apply("digits", pools.revision("digits", 2, 100), at="thief")
+    for name in ("thief", "vision"):
+        pools.steal(name)
+
+    def refusal() -> str:
+        pools.again("digits", "thief")
+        return pools.driver.observe("thief", "digits").message
+
+    until(lambda: "add thief to sharedWith" in refusal(), "its route is refused", WITHIN_S)
+    until(lambda: pools.answer("digits", "thief")[0] == 500, "the gateway has the refused route", WITHIN_S)
+    until(lambda: pools.stolen("vision") == 200, "a route by hand of a namespace that may lead there", WITHIN_S)
+    assert pools.stolen("thief") == 500, "and the same of one that may not"
+    assert pools.answer("digits", "vision")[0] == 200
+
+    pools.apply("warm", pool)
+    assert pools.grants() == []
+    until(lambda: pools.answer("digits", "vision")[0] == 500, "the sharing has ended", WITHIN_S)
+    until(lambda: pools.stolen("vision") == 500, "for every route", WITHIN_S)
+    assert pools.answer("digits") == (200, "digits-00002", [2, 4, 6, 8])
+    pools.delete_all()

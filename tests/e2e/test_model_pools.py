@@ -36,13 +36,16 @@ WAIT_S = 120
 
 @pytest.fixture
 def platform(tmp_path: Path) -> Iterator[Platform]:
-    with started(tmp_path) as running:
+    with started(tmp_path, FAIRLEAD_DEFAULT_MODEL_POOL="default/warm") as running:
         yield running
 
 
+def predictor(version: int) -> dict[str, Any]:
+    return {"model": {"modelFormat": {"name": "onnx"}, "storageUri": f"models:/linear/{version}"}}
+
+
 def in_pool(version: int) -> dict[str, Any]:
-    uri = f"models:/linear/{version}"
-    return {"pool": "warm", "model": {"modelFormat": {"name": "onnx"}, "storageUri": uri}}
+    return {"pool": "warm", **predictor(version)}
 
 
 def pool_pids(platform: Platform) -> set[int]:
@@ -108,14 +111,14 @@ def ask_all(platform: Platform, names: list[str]) -> bool:
         return False
 
 
-def test_load_brings_own_replicas_and_quiet_ends_them(platform: Platform) -> None:
+def test_load_brings_own_replicas_to_a_service_in_the_default_pool_and_quiet_ends_them(platform: Platform) -> None:
     folder = platform.home.parent
     (folder / "model.onnx").write_bytes(model(2))
     platform.fairlead("models", "push", "model.onnx", "--name", "linear", "--wait")
     apply(platform, "warm", "--wait", predictor={"modelPool": {"memoryBudget": "256Mi"}})
     behavior = {"scaleUp": {"stabilizationWindowSeconds": 5}, "scaleDown": {"stabilizationWindowSeconds": 10}}
     scaling = {"minReplicas": 0, "maxReplicas": 2, "scaleMetric": "rps", "scaleTarget": 1}
-    apply(platform, "busy", "--wait", predictor={**in_pool(1), **scaling, "autoScaling": {"behavior": behavior}})
+    apply(platform, "busy", "--wait", predictor={**predictor(1), **scaling, "autoScaling": {"behavior": behavior}})
 
     def own() -> bool:
         return platform.running("default.busy-00001-0") is not None

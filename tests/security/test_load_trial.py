@@ -1,8 +1,12 @@
 """A file that ends or holds the process that loads it does so in a child: the server serves its other models."""
 
+import os
+import select
 import shutil
+import signal
 import socket
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -17,6 +21,7 @@ from serving_runtime.common.errors import ModelError
 from serving_runtime.config.model import BackendOptions
 from serving_runtime.engine.loading import load_trial
 from serving_runtime.engine.loading.load_trial import Trial
+from serving_runtime.engine.loading.load_trial_client import ForkServer
 from serving_runtime.shared import landlock
 from tests.security._support import harmful
 from tests.serving_runtime import onnx_models
@@ -56,6 +61,41 @@ def test_what_it_would_have_done_to_the_server_is_an_error(
     assert sentence in (load_trial.run(Trial(file, config(), SETTINGS, time_s)) or "")
 
 
+def test_a_file_that_never_loads_holds_up_no_other_trial(tmp_path: Path) -> None:
+    endless = Trial(written(harmful.Endless(), tmp_path / "m"), config(), SETTINGS, 8.0)
+    sound = graph(onnx_models.mlp(tmp_path / "model.onnx"))
+    with ThreadPoolExecutor(1) as other:
+        first = other.submit(load_trial.run, endless)
+        assert load_trial.run(sound) is None
+        assert not first.done()
+        assert "was not loaded in 8 s" in (first.result() or "")
+
+
+def fork_servers() -> set[int]:
+    """Return the processes of fork servers that this process has started."""
+    found = set()
+    for children in Path("/proc/self/task").glob("*/children"):
+        for pid in children.read_text().split():
+            if b"load_trial_server" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.add(int(pid))
+    return found
+
+
+def test_a_fork_server_is_started_again_and_ends_with_its_server(tmp_path: Path) -> None:
+    before, server, trial = fork_servers(), ForkServer(), graph(onnx_models.mlp(tmp_path / "model.onnx"))
+    question = load_trial.question_of(trial)
+    assert server.run(question)[0] == 0
+    [first] = fork_servers() - before
+    os.kill(first, signal.SIGKILL)
+    assert server.run(question)[0] == 0
+    [second] = fork_servers() - before - {first}
+    ended = os.pidfd_open(second)
+    assert server._link is not None
+    server._link.close()  # as when this process ends
+    assert select.select([ended], [], [], 20)[0]
+    os.close(ended)
+
+
 @pytest.mark.skipif(landlock.version() < landlock.SIGNALS, reason="Landlock refuses signals since Linux 6.12")
 def test_what_takes_over_its_process_finds_nothing_there(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
@@ -72,6 +112,7 @@ def test_a_file_that_was_good_is_not_tried_again(tmp_path: Path, monkeypatch: py
     assert load_trial.try_load(trial, cache) is None
     (mark,) = (cache / ".tried").iterdir()
     monkeypatch.setattr(load_trial, "_good", set())  # as after a restart
+    monkeypatch.setattr(load_trial, "FORK_SERVER", ForkServer())
     monkeypatch.setattr("sys.executable", "/nowhere")
     assert load_trial.try_load(trial, cache) is None
     mark.unlink()

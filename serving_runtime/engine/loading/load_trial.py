@@ -1,6 +1,6 @@
 """Load trial: a process of its own loads a model before the server's process does.
 
-    server                                   python -m serving_runtime.engine.loading.load_trial_child
+    server                                   child, forked by `load_trial_server`
       | digest known to be good? -> done
       | backend, files, config, settings ->  limits and confines itself, loads, runs one row, writes an answer line
       | <-- the answer line, or its end by a signal, or its time is over
@@ -20,7 +20,6 @@ import importlib.metadata
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from serving_runtime.backends.onnx.accelerators import OPERATORS
+from serving_runtime.engine.loading.load_trial_client import FORK_SERVER
 from serving_runtime.engine.loading.settings import LoadSettings
 
 TRIED = ("fil", "lightgbm", "sklearn", "xgboost")
@@ -122,7 +122,20 @@ def try_load(trial: Trial, cache_directory: Path | None) -> str | None:
 
 def run(trial: Trial) -> str | None:
     """Return why a new process cannot load a model; None where it can."""
-    question = {
+    try:
+        code, output = FORK_SERVER.run(question_of(trial))
+    except TimeoutError:
+        return (
+            f"{trial.file.name} was not loaded in {trial.limit_s:.0f} s on trial and is refused; save the model again"
+        )
+    except OSError as error:
+        return f"{trial.file.name} cannot be tried, since no process can be started: {error.strerror}"
+    return _reading(code, output, trial.file.name)
+
+
+def question_of(trial: Trial) -> dict[str, Any]:
+    """Return what the child of a trial is asked."""
+    return {
         "backend": trial.config.backend,
         "file": str(trial.file.absolute()),
         "read": [str(path.absolute()) for path in (*trial.folders, *trial.files, *trial.op_libraries)],
@@ -132,29 +145,7 @@ def run(trial: Trial) -> str | None:
         "memory_bytes": trial.memory_bytes,
         "on_gpu": trial.on_gpu,
         "op_libraries": [str(library.absolute()) for library in trial.op_libraries],
-        "parent": os.getpid(),
     }
-    command = [sys.executable, "-P", "-m", "serving_runtime.engine.loading.load_trial_child"]
-    paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}  # memory that is limited
-    try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(question),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=trial.limit_s,
-            env={**os.environ, **single, "PYTHONPATH": os.pathsep.join(paths)},
-        )
-    except subprocess.TimeoutExpired:
-        return (
-            f"{trial.file.name} was not loaded in {trial.limit_s:.0f} s on trial and is refused; save the model again"
-        )
-    except OSError as error:
-        return f"{trial.file.name} cannot be tried, since no process can be started: {error.strerror}"
-    return _reading(done.returncode, done.stdout, trial.file.name)
 
 
 def _settings(trial: Trial) -> dict[str, str]:

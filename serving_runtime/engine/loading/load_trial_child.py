@@ -1,8 +1,6 @@
 """Load trial, child process: limits and confines itself, loads one model, runs it, answers with an error or null.
 
-    python -m serving_runtime.engine.loading.load_trial_child < question
-
-`load_trial` writes the question, reads the answer, and interprets a death of this process by a signal.
+`load_trial_server` forks it; `load_trial` writes the question, reads the answer, and interprets its death by a signal.
 """
 
 import base64
@@ -43,9 +41,8 @@ _SYSTEM = ("/bin", "/etc/ld.so.cache", "/etc/localtime", "/lib", "/lib32", "/lib
 _DEVICES = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 
 
-def main() -> int:
-    """Load the model that standard input names, and write the answer."""
-    question = json.load(sys.stdin)
+def try_one(question: Mapping[str, Any]) -> int:
+    """Load the model that the question names, and write the answer to standard output; returns the exit code."""
     _limit(question["limit_s"])
     if question["parent"] != os.getppid():
         return 1
@@ -169,7 +166,3 @@ def _run_once(model: Any) -> None:
     with contextlib.suppress(ServingError):  # an estimator may refuse NaN
         for value in rows:
             model.run([np.full((1, spec.shape[1]), value, spec.datatype.dtype)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import AuditEntry
 from clusters.models import Cluster
 from common.errors import Conflict, InvalidInput
-from deployments.mapping import own_scaling_of
+from deployments.mapping import own_scaling_of, revision_state, service_state
 from deployments.models import InferenceService, Revision
 from deployments.services import service_delete, service_restart
 from registry.models import ModelVersion
@@ -49,6 +49,18 @@ def test_a_pool_of_another_team_has_to_be_shared(platform: Platform) -> None:
         pooled(platform, where="speech/other")
     pool(platform, "speech", sharedWith=["default"])
     assert pooled(platform, where="speech/warm").pool == "speech/warm"
+
+
+def test_the_cluster_is_told_whom_a_pool_is_shared_with(platform: Platform) -> None:
+    service = pool(platform, sharedWith=["vision", "default"])
+
+    def told() -> tuple[str, ...]:
+        row = InferenceService.objects.get(pk=service.pk)
+        return service_state(row, map(revision_state, Revision.objects.filter(service=row)), None).shared_with
+
+    assert told() == ("vision",), "its own namespace needs no permission"
+    pool(platform)
+    assert told() == ()
 
 
 def test_a_file_has_its_pool_looked_up_once(platform: Platform) -> None:

@@ -7,7 +7,7 @@ from deployments.domain.service_file import access
 from deployments.domain.service_file.companion import Companion, container_field
 from deployments.domain.service_file.placement import PLACEMENT
 from deployments.domain.service_file.pods import pod_field_of
-from deployments.domain.service_file.pools import MODEL_POOL, POOL
+from deployments.domain.service_file.pools import EVERYBODY, MODEL_POOL
 from deployments.domain.service_file.predictor import CONTAINER, CustomPredictor
 from deployments.domain.service_file.values import PlacementPreference, ServiceSpec
 from integrations.clusters.base import DriftPolicy
@@ -41,16 +41,10 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             "local cluster holds requests; write 1 or more",
             field="spec.predictor.minReplicas",
         )
-    if kind != LOCAL and spec.pool and spec.pool != f"{spec.namespace}/{spec.pool.partition('/')[2]}":
+    if kind != LOCAL and spec.model_pool is not None and EVERYBODY in spec.model_pool.shared_with:
         raise InvalidInput(
-            f"{POOL} is {spec.pool!r}, but on Kubernetes a service is in a pool of its own namespace; name one of "
-            f"{spec.namespace}",
-            field=POOL,
-        )
-    if kind != LOCAL and spec.model_pool is not None and spec.model_pool.shared_with:
-        raise InvalidInput(
-            f"{MODEL_POOL}.sharedWith cannot be honoured on Kubernetes yet: its services are in the pool's namespace; "
-            "leave it out",
+            f"{MODEL_POOL}.sharedWith has *, and on Kubernetes a pool is shared with namespaces by name; name those "
+            "whose services may be in it",
             field=f"{MODEL_POOL}.sharedWith",
         )
     if kind == LOCAL and spec.patches:

@@ -148,6 +148,7 @@ class ServiceState:
         access: who may call it; None for everybody.
         cors: which pages of other origins may call it from a browser; None for none.
         limits: of its requests.
+        shared_with: of a pool, as of `Desired`.
     """
 
     namespace: str
@@ -169,6 +170,7 @@ class ServiceState:
     access: Access | None = None
     cors: Cors | None = None
     limits: Limits = field(default_factory=Limits)
+    shared_with: tuple[str, ...] = ()
 
     def first(self, role: Role) -> RevisionState | None:
         """Return the revision of a role that is unique."""
@@ -328,4 +330,5 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
         access=service.access,
         cors=service.cors,
         limits=service.limits,
+        shared_with=service.shared_with,
     )

@@ -373,6 +373,8 @@ class Desired:
         access: who may call it, on every route; None for everybody.
         cors: which pages of other origins may call it from a browser; None for none.
         limits: of its requests, on every route.
+        shared_with: of a pool: namespaces beside its own whose services its replicas answer for, or `*` for all. The
+            local cluster takes no notice of it.
     """
 
     namespace: str
@@ -387,6 +389,7 @@ class Desired:
     access: Access | None = None
     cors: Cors | None = None
     limits: Limits = field(default_factory=Limits)
+    shared_with: tuple[str, ...] = ()
 
 
 def may_connect(egress: bool | None, *, is_code: bool) -> bool:

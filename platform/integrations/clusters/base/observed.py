@@ -31,6 +31,7 @@ class ObservedReplica:
         restart_number: its revision's when it started.
         failure: its last one, kept after it serves again; None where it never failed.
         start_s: how long its running process took until it was ready; None while unknown.
+        namespace: where it is; empty for the service's own.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ObservedReplica:
     restart_number: int = 0
     failure: Failure | None = None
     start_s: float | None = None
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

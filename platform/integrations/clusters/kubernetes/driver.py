@@ -48,7 +48,7 @@ from integrations.clusters.kubernetes.check_cluster import check, gateway_compon
 from integrations.clusters.kubernetes.jobs import jobs, replay
 from integrations.clusters.kubernetes.manifests import deployments, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
-from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PORT, REVISION, SERVICE
+from integrations.clusters.kubernetes.manifests.names import MANAGED, METRICS_PORT, REVISION, SERVICE, pool_at
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.patched import difference, refuse_idle, unpatched
 from integrations.clusters.kubernetes.manifests.pools import pool_of_service
@@ -174,10 +174,8 @@ class KubernetesDriver:
                 slices=self._list(resource_types.ENDPOINT_SLICE, namespace, service),
             )
             found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
-        pool = Found(
-            pods=self._list(resource_types.POD, namespace, entry.pool),
-            slices=self._list(resource_types.ENDPOINT_SLICE, namespace, entry.pool),
-        )
+        at = pool_at(entry.pool, namespace)
+        pool = Found(pods=self._list(resource_types.POD, *at), slices=self._list(resource_types.ENDPOINT_SLICE, *at))
         gateway = self._options.of_namespace(namespace).gateway
         return observed_in_pool(namespace, service, entry, found, gateway, pool=pool)
 
@@ -192,7 +190,7 @@ class KubernetesDriver:
         """Return the page of a pod: from its address, or through the API server, as the operator chose."""
         if self._options.reach is Reach.DIRECT:
             return pages.read(replica.metrics_url)
-        return self._api.page(resource_types.metrics_path(namespace, replica.name, METRICS_PORT))
+        return self._api.page(resource_types.metrics_path(replica.namespace or namespace, replica.name, METRICS_PORT))
 
     def log(self, namespace: str, service: str, replica: str) -> Sequence[str]:
         """Return the last log lines of a pod's runtime, custom predictor, transformer or explainer."""
@@ -311,7 +309,7 @@ class KubernetesDriver:
                 server; by name.
         """
         shares = {revision.name: revision.weight_percent for revision in desired.revisions}
-        options = self._options.of_namespace(desired.namespace)
+        options = self._options.of_namespace(desired.namespace, desired.shared_with)
         before, after = (render(each, shares, options) for each in (unpatched(desired), desired))
         refuse_idle(desired, before, patches)
         reported = []
@@ -334,7 +332,7 @@ class KubernetesDriver:
             if self._remove(kinds, namespace, service):
                 return
         if closed.pool:
-            pool_catalog.remove(self._api, namespace, service, closed.pool)
+            pool_catalog.remove(self._api, namespace, service, pool_at(closed.pool, namespace))
         if closed.is_pool:
             pool_catalog.remove_all(self._api, namespace, service)
         ownership_configmap.remove(self._api, namespace, service, closed)
@@ -343,7 +341,7 @@ class KubernetesDriver:
 
     def check(self, desired: Desired) -> None:
         """Raise InvalidInput, naming the field, where something desired is impossible on this cluster."""
-        options = self._options.of_namespace(desired.namespace)
+        options = self._options.of_namespace(desired.namespace, desired.shared_with)
         rendered = render(desired, {}, options)
         pinned = {name for revision in desired.revisions for name in revision.pod_templates}
         try:
@@ -371,19 +369,44 @@ class KubernetesDriver:
     def _check_pools(self, desired: Desired, options: Options) -> None:
         """Raise InvalidInput where a pool, or a service in one, takes roles that the driver has not."""
         if any(each.is_pool for each in desired.revisions):
+            shared = (resource_types.REFERENCE_GRANT,) if desired.shared_with else ()
             try:
-                for kind in resource_types.OF_POOLS:
+                for kind in (*resource_types.OF_POOLS, *shared):
                     self._api.fetch_list(kind, desired.namespace, MANAGED)
             except NotPermitted as error:
+                also = " and, as it is shared, a ReferenceGrant" if shared else ""
                 remedy = f"bind the role {rbac.POOLS} in {desired.namespace} ({error.message})"
-                raise InvalidInput(f"{desired.service} is a pool, which has a Role: {remedy}", field="pool") from error
-        if pool_of_service(desired) and POLICIES in self._gateway_class(options.gateway).features:
+                raise InvalidInput(
+                    f"{desired.service} is a pool, which has a Role{also}: {remedy}", field="pool"
+                ) from error
+            except NotFound as error:
+                raise InvalidInput(
+                    f"{desired.service} is a shared pool, which has a ReferenceGrant: install the Gateway API's CRD "
+                    "for it, referencegrants.gateway.networking.k8s.io, or leave sharedWith out",
+                    field="spec.predictor.modelPool.sharedWith",
+                ) from error
+        at, pool = pool_of_service(desired)
+        if pool and at != desired.namespace:
+            self._check_pool_of_others(desired, at, pool)
+        if pool and POLICIES in self._gateway_class(options.gateway).features:
             problem = self._policies_problem(desired.namespace)
             if problem:
                 what = (
                     f"{desired.service} is in a pool, and a policy of Envoy Gateway sends its requests to one replica"
                 )
                 raise InvalidInput(f"{what}: {problem}", field="pool")
+
+    def _check_pool_of_others(self, desired: Desired, namespace: str, pool: str) -> None:
+        """Raise InvalidInput where the driver cannot read a pool in another namespace than its service's."""
+        try:
+            ownership_configmap.read(self._api, namespace, pool)
+            self._list(resource_types.ENDPOINT_SLICE, namespace, pool)
+        except NotPermitted as error:
+            raise InvalidInput(
+                f"{desired.service} is in pool {namespace}/{pool}, whose catalog is in namespace {namespace}: bind the "
+                f"role {rbac.IN_NAMESPACES} there too ({error.message})",
+                field="pool",
+            ) from error
 
     def checks_callers(self, namespace: str) -> bool:
         """Return whether the gateway can check the callers of services of the namespace; raises NotPermitted."""

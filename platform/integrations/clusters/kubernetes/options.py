@@ -213,6 +213,7 @@ class Options:
         gateways: further ones; `gateway` serves the namespaces of none of them.
         leaving: namespaces that one of `gateways` serves now, and `gateway` still, as `NamespaceGateway` has them.
         also: Gateways besides `gateway` that still serve the namespace of these options.
+        callers: Gateways that reach its pods besides those: of namespaces that a model pool is shared with.
         rate_limits: the Gateway is an Envoy Gateway's that has its rate limit service, so that requests can be limited.
         domain: of hosts `<service>.<namespace>.<domain>`; empty leaves services at their paths.
         addresses: with a domain, whether services answer at hosts, paths or both.
@@ -272,6 +273,7 @@ class Options:
     gateways: tuple[NamespaceGateway, ...] = ()
     leaving: tuple[str, ...] = ()
     also: tuple[GatewayReference, ...] = ()
+    callers: tuple[GatewayReference, ...] = ()
     rate_limits: bool = False
     domain: str = ""
     addresses: Addresses = Addresses.BOTH
@@ -317,13 +319,19 @@ class Options:
         """Return the main Gateway and all further ones."""
         return (self.gateway, *(each.reference for each in self.gateways))
 
-    def of_namespace(self, namespace: str) -> "Options":
-        """Return the options of services of a namespace, with the Gateway that serves it as `gateway`."""
+    def of_namespace(self, namespace: str, shared_with: Sequence[str] = ()) -> "Options":
+        """Return the options of services of a namespace, with the Gateway that serves it as `gateway`.
+
+        Args:
+            shared_with: other namespaces whose Gateways reach its pods.
+        """
         found = gateways_of(namespace, [(each.namespaces, each.leaving) for each in self.gateways], self.leaving)
         own, *also = [(self.gateway, self.rate_limits) if at is None else self._further(at) for at in found]
         gateway, rate_limits = own
         references = tuple(reference for reference, _ in also)
-        return replace(self, gateway=gateway, rate_limits=rate_limits, also=references)
+        others = [self.of_namespace(each) for each in shared_with]
+        callers = tuple(gateway for each in others for gateway in (each.gateway, *each.also))
+        return replace(self, gateway=gateway, rate_limits=rate_limits, also=references, callers=callers)
 
     def _further(self, at: int) -> tuple[GatewayReference, bool]:
         return self.gateways[at].reference, self.gateways[at].rate_limits

@@ -15,7 +15,7 @@ from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply.ownership_configmap import POOL
 from integrations.clusters.kubernetes.manifests import policies
-from integrations.clusters.kubernetes.manifests.names import ledger_name
+from integrations.clusters.kubernetes.manifests.names import ledger_name, pool_at
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.kubernetes.watches.cached_api import CachedApi
 
@@ -86,7 +86,7 @@ class Unchanged:
         found = [self._cache.mark(namespace, service, (*self._needed, *more))]
         entry = self._cache.get(resource_types.CONFIG_MAP, namespace, ledger_name(service))
         if pool := (entry or {}).get("data", {}).get(POOL):
-            found.append(self._cache.mark(namespace, pool, self._needed))
+            found.append(self._cache.mark(*pool_at(pool, namespace), self._needed))
         marks = tuple(each for each in found if each is not None)
         return marks if len(marks) == len(found) else None
 

@@ -18,7 +18,7 @@ CLASS, NAME, NAMESPACE = "fairlead-test", "gateway", "gateways"
 CONTROLLER = "fairlead/test-gateway"
 _MODULE = "sigs.k8s.io/gateway-api@v1.5.1"
 _CHECKSUM = "h1:RqVRIlkhLhUO8wOHKTLnTJA6o/1un4po4/6M1nRzdd0="
-_KINDS = ("gatewayclasses", "gateways", "httproutes", "grpcroutes")
+_KINDS = ("gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants")
 _START_S = 30.0
 
 

@@ -156,25 +156,20 @@ def test_a_pool_goes_back_to_another_budget() -> None:
     assert after.model_pool == ModelPool(GIB, ("speech",))
 
 
-@pytest.mark.parametrize(
-    ("predictor", "sentence"),
-    [
-        ({"pool": "speech/warm", "model": MODEL}, "on Kubernetes a service is in a pool of its own namespace"),
-        ({"modelPool": {"memoryBudget": "1Gi", "sharedWith": ["speech"]}}, "sharedWith cannot be honoured"),
-    ],
-)
-def test_on_kubernetes_a_pool_is_of_one_namespace(predictor: dict[str, Any], sentence: str) -> None:
-    refuse_on("local", read(predictor))
-    with pytest.raises(InvalidInput, match=sentence):
-        refuse_on("kubernetes", read(predictor))
+def test_on_kubernetes_a_pool_is_shared_with_namespaces_by_name() -> None:
+    everybodys = read({"modelPool": {"memoryBudget": "1Gi", "sharedWith": ["speech", "*"]}})
+    refuse_on("local", everybodys)
+    with pytest.raises(InvalidInput, match="on Kubernetes a pool is shared with namespaces by name"):
+        refuse_on("kubernetes", everybodys)
 
 
 @pytest.mark.parametrize(
     "predictor",
     [
         {"pool": "warm", "model": MODEL},
+        {"pool": "speech/warm", "model": MODEL},
         {"pool": "warm", "model": MODEL, "minReplicas": 0, "maxReplicas": 4},
-        {"modelPool": {"memoryBudget": "1Gi"}},
+        {"modelPool": {"memoryBudget": "1Gi", "sharedWith": ["speech"]}},
     ],
 )
 def test_pools_run_on_every_cluster(predictor: dict[str, Any]) -> None:

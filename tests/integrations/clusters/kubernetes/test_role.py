@@ -269,12 +269,12 @@ def test_pools_take_their_role_and_it_gives_a_pool_the_right_to_its_catalog_alon
     client: httpx.Client, plane: ControlPlane
 ) -> None:
     revision = DesiredRevision("warm-00001", "warm", "1", "", "", 0, 100, is_pool=True)
-    pool = Desired(NAMESPACE, "warm", 1, (revision,))
+    pool = Desired(NAMESPACE, "warm", 1, (revision,), shared_with=("vision",))
     for user in (USER, POOLING):
         with pytest.raises(InvalidInput, match=f"bind the role {rbac.POOLS} in") if user == USER else nullcontext():
             KubernetesDriver(Api(plane.user(user)), OPTIONS).check(pool)
     made = of_pool(pool)[1:]
-    assert [each["kind"] for each in made] == ["Role", "RoleBinding"]
+    assert [each["kind"] for each in made] == ["Role", "RoleBinding", "ReferenceGrant"]
     for user in (USER, POOLING):
         api = Api(plane.user(user))
         for each in made:
@@ -290,11 +290,24 @@ def test_pools_take_their_role_and_it_gives_a_pool_the_right_to_its_catalog_alon
     assert [may(client, pod, "get", "", "configmaps", NAMESPACE, name) for name in names] == [True, False, False]
     assert not may(client, pod, "list", "", "configmaps", NAMESPACE)
     api = Api(plane.user(POOLING))
-    for kind in resource_types.OF_POOLS:
+    for kind in (*resource_types.OF_POOLS, resource_types.REFERENCE_GRANT):
         (there,) = api.list(kind, NAMESPACE, MANAGED)
         api.delete(kind, NAMESPACE, there["metadata"]["name"], uid=there["metadata"]["uid"])
     api.close()
     assert not may(client, POOLING, "create", "rbac.authorization.k8s.io", "roles", "default")
+
+
+def test_a_pool_of_another_namespace_takes_the_driver_s_role_there_too(
+    client: httpx.Client, plane: ControlPlane
+) -> None:
+    assert may(client, POOLING, "get", "", "configmaps", NAMESPACE)
+    its = DesiredRevision("digits-1", "digits", "1", "file:///artifacts/1", "sha256:0", 1, 100, pool="default/warm")
+    driver = KubernetesDriver(Api(plane.user(POOLING)), OPTIONS)
+    with pytest.raises(
+        InvalidInput, match="in pool default/warm, whose catalog is in namespace default: bind the role"
+    ):
+        driver.check(Desired(NAMESPACE, "digits", 1, (its,)))
+    driver.close()
 
 
 def test_closing_the_network_of_jobs_takes_its_role_and_it_gives_nothing_else(

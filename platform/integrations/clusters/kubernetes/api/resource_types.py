@@ -52,6 +52,7 @@ GATEWAY_CLASS = Kind(GATEWAY_API, "GatewayClass", "gatewayclasses")
 GATEWAY = Kind(GATEWAY_API, "Gateway", "gateways")
 HTTP_ROUTE = Kind(GATEWAY_API, "HTTPRoute", "httproutes")
 GRPC_ROUTE = Kind(GATEWAY_API, "GRPCRoute", "grpcroutes")
+REFERENCE_GRANT = Kind("gateway.networking.k8s.io/v1beta1", "ReferenceGrant", "referencegrants")
 
 ROUTES = (HTTP_ROUTE, GRPC_ROUTE)
 
@@ -104,6 +105,7 @@ _BY_NAME = {
         TOKEN_REVIEW,
         GATEWAY,
         *ROUTES,
+        REFERENCE_GRANT,
         *POLICIES,
         *OF_USERS,
         EVENT,

@@ -75,8 +75,8 @@ class Applier:
         raise Unavailable(f"the routes of {desired.namespace}/{desired.service} keep changing; they are tried again")
 
     def _apply(self, desired: Desired, entry: Entry) -> list[Drift]:
-        options = self.options.of_namespace(desired.namespace)
-        pool = pool_of_service(desired)
+        options = self.options.of_namespace(desired.namespace, desired.shared_with)
+        at, pool = pool_of_service(desired)
         hashes = bool(pool) and self._hashes(options)
         kinds = self._pruned(desired, entry, hashes=hashes)
         there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds}
@@ -85,10 +85,9 @@ class Applier:
         routes = [route for kind in resource_types.ROUTES for route in there[kind]]
         if _generation(desired.service, there[resource_types.HTTP_ROUTE]) > desired.generation:
             return []
-        slices: Sequence[Json] = self._list(resource_types.ENDPOINT_SLICE, desired.namespace, pool or desired.service)
-        own = Own()
+        own, slices = Own(), self._list(resource_types.ENDPOINT_SLICE, at or desired.namespace, pool or desired.service)
         if pool:
-            entry = self._in_pool(desired, entry, pool, slices, own_replicas.spare(desired, routes))
+            entry = self._in_pool(desired, entry, (at, pool), slices, own_replicas.spare(desired, routes))
             own, slices = own_replicas.decided(self.api, desired, entry, there, slices, options=options)
         desired, given = _able(desired, slices, own.present if own.answers else entry.loaded, own)
         before = confirmed_before(desired.service, routes, options)
@@ -105,8 +104,10 @@ class Applier:
             there[kind] = self._list(kind, desired.namespace, desired.service)
         pinned = {name for revision in desired.revisions for name in revision.pod_templates}
         refuse_images(manifests, options, deployments, pinned)
-        # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one.
-        self._prune({kind: there[kind] for kind in resource_types.AUTOSCALERS if kind in there}, manifests)
+        # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one. And who may no longer reach a
+        # pool is kept from it before its entry forgets that they could.
+        early = (*resource_types.AUTOSCALERS, resource_types.REFERENCE_GRANT)
+        self._prune({kind: there[kind] for kind in early if kind in there}, manifests)
         found: list[Drift] = []
         conflicts = []
         for manifest in manifests:
@@ -138,13 +139,15 @@ class Applier:
         return POLICIES in GatewayClass.read(gateway, found).features
 
     def _in_pool(
-        self, desired: Desired, entry: Entry, pool: str, slices: Sequence[Json], spare: Collection[str]
+        self, desired: Desired, entry: Entry, at: tuple[str, str], slices: Sequence[Json], spare: Collection[str]
     ) -> Entry:
         """Return the service's entry, with what its pool has loaded, once the pool's catalog has the service.
 
         The entry names the pool before the catalog names the service. The pool loads all revisions but the spare ones.
         """
         namespace, pooled = desired.namespace, {each.name: each.model_version for each in desired.revisions}
+        there, name = at
+        pool = name if there == namespace else f"{there}/{name}"
         try:
             known = ownership_configmap.write_pool(
                 self.api,
@@ -152,10 +155,10 @@ class Applier:
                 entry,
                 replace(entry, pool=pool, pooled=pooled, loaded=entry.loaded & pooled.keys()),
             )
-            if ownership_configmap.read(self.api, namespace, pool) is None:
+            if ownership_configmap.read(self.api, there, name) is None:
                 return known
-            pool_catalog.put(self.api, desired, pool, self.options)
-            every = [each for each in slices if endpoints_of(each["metadata"]["labels"]) == replicas_name(pool)]
+            pool_catalog.put(self.api, desired, at, self.options)
+            every = [each for each in slices if endpoints_of(each["metadata"]["labels"]) == replicas_name(name)]
             awaited = replace(desired, revisions=tuple(each for each in desired.revisions if each.name not in spare))
             asked = pool_loads.loaded(awaited, known, every, self.options, time.time())
             return ownership_configmap.write_pool(self.api, namespace, known, asked)
@@ -250,6 +253,8 @@ class Applier:
         yield from resource_types.PRUNED
         if entry.is_pool or any(each.is_pool for each in desired.revisions):
             yield from resource_types.OF_POOLS
+        if entry.is_shared or desired.shared_with:
+            yield resource_types.REFERENCE_GRANT
         if claims.are_used(desired, self.options) or _has_claims(entry):
             yield resource_types.CLAIM_TEMPLATE
 
@@ -261,7 +266,8 @@ class Applier:
         last = (resource_types.NETWORK_POLICY, resource_types.SERVICE_ACCOUNT)
         claimed = [resource_types.CLAIM_TEMPLATE] if _has_claims(entry) else []
         rest = (kind for kind in resource_types.PRUNED if kind not in (*resource_types.ROUTES, *last))
-        yield [*scaled, *rest, *claimed, *(resource_types.OF_POOLS if entry.is_pool else ())]
+        shared = [resource_types.REFERENCE_GRANT] if entry.is_shared else []
+        yield [*shared, *scaled, *rest, *claimed, *(resource_types.OF_POOLS if entry.is_pool else ())]
         yield last
 
     def _has_scaled(self, entry: Entry) -> bool:
@@ -282,7 +288,8 @@ def _has_claims(entry: Entry) -> bool:
 
 
 def _heals(manifest: Manifest, policy: DriftPolicy) -> bool:
-    return policy is DriftPolicy.HEAL or resource_types.kind_of(manifest) in resource_types.POLICIES
+    closed = (*resource_types.POLICIES, resource_types.REFERENCE_GRANT)
+    return policy is DriftPolicy.HEAL or resource_types.kind_of(manifest) in closed
 
 
 class _Count(NamedTuple):

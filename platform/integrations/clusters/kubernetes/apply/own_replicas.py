@@ -42,10 +42,10 @@ def decided(
     desired: Desired,
     entry: Entry,
     there: Mapping[Kind, Sequence[Json]],
-    of_pool: Sequence[Json],
+    of_pool: list[Json],
     *,
     options: Options,
-) -> tuple[Own, Sequence[Json]]:
+) -> tuple[Own, list[Json]]:
     """Return who is to answer, and the endpoints of that one.
 
     Args:

@@ -13,8 +13,11 @@ from integrations.clusters.kubernetes.manifests.pools import document, shard
 from integrations.clusters.kubernetes.options import Options
 
 
-def put(api: Api, desired: Desired, pool: str, options: Options) -> None:
+def put(api: Api, desired: Desired, at: tuple[str, str], options: Options) -> None:
     """Make the catalog say which versions of a service its pool answers for; without any it says nothing.
+
+    Args:
+        at: namespace and name of the pool; the service may be in another namespace.
 
     Raises:
         InvalidInput: an artifact that no pod can reach, or a shard that would be larger than a ConfigMap may be.
@@ -22,25 +25,26 @@ def put(api: Api, desired: Desired, pool: str, options: Options) -> None:
     """
     model, text = _model(desired.namespace, desired.service), document(desired, options)
     if not text:
-        remove(api, desired.namespace, desired.service, pool)
+        remove(api, desired.namespace, desired.service, at)
         return
-    name = shard(pool, model)
-    known = api.fetch(CONFIG_MAP, desired.namespace, name)
-    if known is None:
-        metadata = {"name": name, "namespace": desired.namespace, "labels": {CATALOG: pool}}
-        api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {model: text}})
-    elif known.get("data", {}).get(model) != text:
-        api.merge(CONFIG_MAP, desired.namespace, name, {"data": {model: text}})
-
-
-def remove(api: Api, namespace: str, service: str, pool: str) -> None:
-    """Remove the document of a service."""
-    model = _model(namespace, service)
+    namespace, pool = at
     name = shard(pool, model)
     known = api.fetch(CONFIG_MAP, namespace, name)
+    if known is None:
+        metadata = {"name": name, "namespace": namespace, "labels": {CATALOG: pool}}
+        api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {model: text}})
+    elif known.get("data", {}).get(model) != text:
+        api.merge(CONFIG_MAP, namespace, name, {"data": {model: text}})
+
+
+def remove(api: Api, namespace: str, service: str, at: tuple[str, str]) -> None:
+    """Remove the document of a service from the catalog of the pool at a namespace and name."""
+    model, (there, pool) = _model(namespace, service), at
+    name = shard(pool, model)
+    known = api.fetch(CONFIG_MAP, there, name)
     if known is not None and model in known.get("data", {}):
         try:
-            api.merge(CONFIG_MAP, namespace, name, {"data": {model: None}})
+            api.merge(CONFIG_MAP, there, name, {"data": {model: None}})
         except NotFound:
             return
 

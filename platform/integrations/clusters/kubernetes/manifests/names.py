@@ -116,6 +116,17 @@ def pool_of(revision: DesiredRevision) -> str:
     return revision.pool.rpartition("/")[2]
 
 
+def pool_namespace(revision: DesiredRevision) -> str:
+    """Return the namespace of that pool; empty as its name is."""
+    return revision.pool.rpartition("/")[0]
+
+
+def pool_at(pool: str, namespace: str) -> tuple[str, str]:
+    """Return namespace and name of the pool of an entry, which names a namespace only where it is another one."""
+    found, _, name = pool.rpartition("/")
+    return found or namespace, name
+
+
 def replicas_name(pool: str) -> str:
     """Return the name of the Service of all replicas of a pool, of whichever revision."""
     return f"{pool}-replicas"

@@ -13,7 +13,8 @@ class Entry:
         leaving: the service is being removed.
         deleted: the entry is, and stays until Kubernetes has removed what depends on it.
         objects: kinds and names, such as `Deployment/digits-00001`.
-        pool: the pool that answers for the service, or did; empty where it has replicas of its own.
+        pool: the pool that answers for the service, or did, with its namespace where that is another one; empty where
+            it has replicas of its own.
         pooled: the revisions that it answers for, and the version of each.
         loaded: those of them that it has loaded once.
         failures: why it could not load others, and the Unix seconds of that.
@@ -35,6 +36,11 @@ class Entry:
     def is_pool(self) -> bool:
         """Return whether the service is a pool, or was one: others have no Role."""
         return any(each.startswith("Role/") for each in self.objects)
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether the service is a pool with a ReferenceGrant, or had one."""
+        return any(each.startswith("ReferenceGrant/") for each in self.objects)
 
     @property
     def owner(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Model pools: what they and their services need beside replicas, and what they cannot do. Pure.
 
-    a pool           Service of all its replicas; Role and RoleBinding, by which its fetchers read the catalog by name
+    a pool           Service of all its replicas; Role and RoleBinding, by which its fetchers read the catalog by name;
+                     ReferenceGrant, where it is shared: lets routes of these namespaces lead to that Service
     a service in it  routes to that Service, and a document in the catalog, for each model: its versions
 
 The catalog is 256 ConfigMaps, each with the documents of the models whose names' digests begin with two digits.
@@ -17,6 +18,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     Manifest,
     catalog_name,
     manifest,
+    pool_namespace,
     pool_of,
     replicas_name,
     service_labels,
@@ -26,8 +28,10 @@ from integrations.clusters.kubernetes.manifests.workloads.model_sources import a
 from integrations.clusters.kubernetes.options import Options
 
 _RBAC, _GROUP = "rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
+_GATEWAY = "gateway.networking.k8s.io"
 _SHARDS = 256
 _SCHEMA = 1
+_FIELD = "spec.predictor.modelPool"
 
 
 def of_pool(desired: Desired) -> list[Manifest]:
@@ -45,12 +49,26 @@ def of_pool(desired: Desired) -> list[Manifest]:
         manifest("v1", "Service", desired, replicas_name(pool), labels, spec=spec),
         manifest(_RBAC, "Role", desired, name, labels, rules=[rule]),
         manifest(_RBAC, "RoleBinding", desired, name, labels, subjects=subjects, roleRef=role),
+        *_grant(desired, labels),
     ]
 
 
-def pool_of_service(desired: Desired) -> str:
-    """Return the name of the pool whose replicas answer for a service; empty where it has replicas of its own."""
-    return next((pool_of(each) for each in desired.revisions if each.pool), "")
+def _grant(desired: Desired, labels: dict[str, str]) -> Iterator[Manifest]:
+    """Yield what lets routes of the namespaces that a pool is shared with lead to it, and to nothing else there."""
+    if desired.shared_with:
+        froms = [
+            {"group": _GATEWAY, "kind": kind, "namespace": each}
+            for each in desired.shared_with
+            for kind in ("HTTPRoute", "GRPCRoute")
+        ]
+        to = [{"group": "", "kind": "Service", "name": replicas_name(desired.service)}]
+        name, spec = replicas_name(desired.service), {"from": froms, "to": to}
+        yield manifest(f"{_GATEWAY}/v1beta1", "ReferenceGrant", desired, name, labels, spec=spec)
+
+
+def pool_of_service(desired: Desired) -> tuple[str, str]:
+    """Return namespace and name of the pool whose replicas answer for a service; both empty where those are its own."""
+    return next(((pool_namespace(each), pool_of(each)) for each in desired.revisions if each.pool), ("", ""))
 
 
 def shard(pool: str, model: str) -> str:
@@ -81,6 +99,12 @@ def _version(revision: DesiredRevision, options: Options) -> Manifest:
 
 def refuse_impossible(desired: Desired) -> None:
     """Raise InvalidInput, by name, for what a pool or a service in one cannot be on Kubernetes."""
+    if "*" in desired.shared_with:
+        raise InvalidInput(
+            f"pool {desired.service} is shared with *, and a ReferenceGrant of the Gateway API names each namespace; "
+            "name those whose services may be in it",
+            field=f"{_FIELD}.sharedWith",
+        )
     for revision in desired.revisions:
         if revision.pool and (what := next(_impossible(desired, revision), "")):
             why = f"is in pool {revision.pool}, which {what}; leave the pool out"
@@ -94,10 +118,7 @@ def refuse_impossible(desired: Desired) -> None:
 
 
 def _impossible(desired: Desired, revision: DesiredRevision) -> Iterator[str]:
-    namespace, _, pool = revision.pool.rpartition("/")
-    if namespace != desired.namespace:
-        yield f"is in another namespace than {desired.namespace}, that of the service"
-    if pool == desired.service:
+    if revision.pool == f"{desired.namespace}/{desired.service}":
         yield "is the service itself"
     found = {
         "models that are code": revision.is_code,

@@ -19,6 +19,7 @@ _OF_SERVICE = {
     "access",
     "cors",
     "limits",
+    "shared_with",
 }
 _OF_LIMITS = {"requests_per_second", "caller_requests_per_second"}
 _OF_REVISION = {

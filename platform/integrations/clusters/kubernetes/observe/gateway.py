@@ -187,8 +187,8 @@ _ADVICE = {
     "UnsupportedValue": "it does not support something that the route asks for; use a gateway that does",
     "IncompatibleFilters": "it cannot do together what the route asks for; use a gateway that can",
     "RefNotPermitted": (
-        "the route leads to another namespace, which a ReferenceGrant there has to permit; routes of Fairlead stay in "
-        "their own, so look who changed it"
+        "the route leads to another namespace, which a ReferenceGrant there has to permit; where it leads to a model "
+        "pool, have the pool's owner add {namespace} to sharedWith, else look who changed it"
     ),
     "BackendNotFound": "the Service of a revision is not there; it is made again, and if not, look who deletes it",
     "InvalidKind": "it does not lead requests to Services; use a gateway that does",

@@ -23,6 +23,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     companion_name,
     deployment_of,
     endpoints_of,
+    pool_at,
     replicas_name,
     revision_of,
 )
@@ -107,9 +108,11 @@ def observed_in_pool(
         found: routes and policies of the service, and what it has of own replicas.
         pool: the pool's objects.
     """
-    able = serving(pool.slices)[replicas_name(entry.pool)]
+    at, name = pool_at(entry.pool, namespace)
+    able = serving(pool.slices)[replicas_name(name)]
     every = [replica_of_pod(each, able) for each in pool.pods]
-    taking = [_as_its_own(each) for each in every if each.phase is ReplicaPhase.READY]
+    there = "" if at == namespace else at
+    taking = [replace(_as_its_own(each), namespace=there) for each in every if each.phase is ReplicaPhase.READY]
     confirmed = confirmation(service, found.routes, gateway, found.policies)
     routed = confirmed.routed
     own = _replicas(found)

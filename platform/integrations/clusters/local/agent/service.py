@@ -266,6 +266,8 @@ class Service:
             cors=self.desired.cors,
             limits=self.desired.limits,
             explains=any(_may_explain(running.revision) for running in self._running.values()),
+            waits_for_pool=not backends
+            and any(isinstance(running, PooledRevision) and running.rests for running in self._running.values()),
         )
 
     def _unserved(self) -> str:

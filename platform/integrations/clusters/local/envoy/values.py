@@ -110,6 +110,7 @@ class ServiceRoute:
         cors: which pages of other origins may call it from a browser; None for none.
         limits: of its requests; its preview has the same, counted separately.
         explains: a revision may answer explain requests.
+        waits_for_pool: it has no backend until a pool has loaded its model.
     """
 
     namespace: str
@@ -124,6 +125,7 @@ class ServiceRoute:
     cors: Cors | None = None
     limits: Limits = field(default_factory=Limits)
     explains: bool = False
+    waits_for_pool: bool = False
 
     @property
     def key(self) -> str:
@@ -134,10 +136,11 @@ class ServiceRoute:
     def is_on_demand(self) -> bool:
         """Return whether its routes are sent once a request needs them.
 
-        So it is with services at rest in pools, of which there are many. Envoy reads whether a body has a limit before
-        it has the routes.
+        So it is with services at rest in pools, of which there are many, from the first load of their models on. Envoy
+        reads whether a body has a limit before it has the routes.
         """
-        return self.limits.request_bytes is None and any(backend.pool for backend in self.backends)
+        is_pooled = self.waits_for_pool or any(backend.pool for backend in self.backends)
+        return self.limits.request_bytes is None and is_pooled
 
     @property
     def is_asleep(self) -> bool:

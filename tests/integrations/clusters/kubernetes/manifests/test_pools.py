@@ -12,7 +12,7 @@ from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.pools import document, shard
 from integrations.clusters.kubernetes.manifests.routes.pooled import revision_at
 from integrations.clusters.kubernetes.manifests.routes.traffic_policy import traffic_policy
-from integrations.clusters.kubernetes.options import GatewayReference, ModelSource, Options
+from integrations.clusters.kubernetes.options import GatewayReference, ModelSource, NamespaceGateway, Options
 
 POOL = DesiredRevision("warm-00001", "warm", "1", "", "", 2, 100, is_pool=True, pool_memory_bytes=1 << 30)
 STABLE = DesiredRevision("digits-00001", "digits", "1", "file:///models/a", "sha256:aa", 1, 90, pool="default/warm")
@@ -130,6 +130,31 @@ def test_the_catalog_names_the_versions_that_the_pool_answers_for() -> None:
     assert json.loads(document(desired(STABLE), claimed))["versions"]["1"]["origin"] == "/mnt/artifacts/a"
 
 
+def test_routes_of_another_namespace_lead_to_the_pool_in_its_own_and_its_grant_names_who_may() -> None:
+    elsewhere = replace(STABLE, pool="models/warm")
+    made = render(desired(elsewhere, preview=STABLE.name), {STABLE.name: 100}, OPTIONS, hashes=True)
+    assert {each["metadata"]["namespace"] for each in made} == {"default"}, "routes, and the policy that targets them"
+    refs = [ref for each in made for rule in each["spec"].get("rules", ()) for ref in rule["backendRefs"]]
+    assert {(each["namespace"], each["name"]) for each in refs} == {("models", "warm-replicas")}
+    near = render(desired(STABLE), {STABLE.name: 100}, OPTIONS)
+    assert not any("namespace" in ref for each in near for rule in each["spec"]["rules"] for ref in rule["backendRefs"])
+    shared = render(desired(POOL, service="warm", shared_with=("speech", "vision")), {}, OPTIONS)
+    (grant,) = [each for each in shared if each["kind"] == "ReferenceGrant"]
+    assert grant["spec"]["to"] == [{"group": "", "kind": "Service", "name": "warm-replicas"}]
+    froms = [(each["kind"], each["namespace"]) for each in grant["spec"]["from"]]
+    assert froms == [(kind, each) for each in ("speech", "vision") for kind in ("HTTPRoute", "GRPCRoute")]
+    assert not any(each["kind"] == "ReferenceGrant" for each in render(desired(POOL, service="warm"), {}, OPTIONS))
+
+
+def test_pods_of_a_shared_pool_let_in_the_gateways_of_these_namespaces_and_no_other() -> None:
+    further = [NamespaceGateway(GatewayReference(name, name), "", (name,)) for name in ("speech", "vision", "default")]
+    options = replace(OPTIONS, gateways=tuple(further))
+    its = options.of_namespace("default", ("vision",))
+    rule = by_name("NetworkPolicy", "warm", render(desired(POOL, service="warm"), {}, its))["spec"]["ingress"][0]
+    found = [each["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for each in rule["from"]]
+    assert found == ["default", "vision"]
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
@@ -138,13 +163,17 @@ def test_the_catalog_names_the_versions_that_the_pool_answers_for() -> None:
         ({"resources": Resources(accelerator="nvidia.com/gpu")}, "cannot serve a GPU"),
         ({"logger": Logger("http://localhost/")}, "cannot serve a payload logger"),
         ({"mirror_percent": 5}, "cannot serve copies of requests"),
-        ({"pool": "other/warm"}, "is in another namespace than default"),
         ({"pool": "default/digits"}, "is the service itself"),
     ],
 )
 def test_what_a_pool_cannot_serve_is_refused(changed: dict[str, Any], why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         render(desired(replace(STABLE, **changed)), {}, OPTIONS)
+
+
+def test_a_pool_for_all_namespaces_is_refused_since_a_grant_names_each() -> None:
+    with pytest.raises(InvalidInput, match=r"shared with \*, and a ReferenceGrant of the Gateway API names each"):
+        render(desired(POOL, service="warm", shared_with=("*",)), {}, OPTIONS)
 
 
 def test_a_service_stays_where_it_began() -> None:

@@ -12,17 +12,21 @@ from integrations.clusters.kubernetes.watches.cached_api import CachedApi
 from integrations.clusters.kubernetes.watches.watcher import WATCHED
 
 
-def item(name: str, service: str, version: int, **data: str) -> dict[str, Any]:
+def item(name: str, service: str, version: int, at: str = "team", **data: str) -> dict[str, Any]:
     labels = {**MANAGED, SERVICE: service}
-    metadata = {"name": name, "namespace": "team", "resourceVersion": str(version), "labels": labels}
+    metadata = {"name": name, "namespace": at, "resourceVersion": str(version), "labels": labels}
     return {"metadata": metadata, "data": data}
 
 
 def test_a_change_of_the_pool_is_one_of_the_services_in_it() -> None:
     cache = Cache()
-    cache.keep(["team"])
+    cache.keep(["team", "other"])
     there = {
-        resource_types.CONFIG_MAP: [item("fairlead-digits", "digits", 1, pool="warm"), item("fairlead-x", "x", 2)],
+        resource_types.CONFIG_MAP: [
+            item("fairlead-digits", "digits", 1, pool="warm"),
+            item("fairlead-x", "x", 2),
+            item("fairlead-far", "far", 2, at="other", pool="team/warm"),
+        ],
         resource_types.POD: [item("warm-1", "warm", 3)],
     }
     for kind in WATCHED:
@@ -30,8 +34,10 @@ def test_a_change_of_the_pool_is_one_of_the_services_in_it() -> None:
         cache.listed(kind, EVERYWHERE, {key_of(each): Known.of(kind, each) for each in there.get(kind, ())}, "5")
     api = CachedApi(Credentials("https://127.0.0.1:1", token="t"), cache)
     seen = Unchanged(api, Options(GatewayReference("gateway", "gateways"), "runtime:1"))
-    before = {name: seen.mark("team", name) for name in ("digits", "x", "warm")}
+    places = {"digits": "team", "x": "team", "warm": "team", "far": "other"}
+    before = {name: seen.mark(at, name) for name, at in places.items()}
     assert None not in before.values()
     cache.written(resource_types.POD, {**item("warm-1", "warm", 7), "status": {"phase": "Running"}})
-    assert {name for name, mark in before.items() if seen.mark("team", name) != mark} == {"digits", "warm"}
+    changed = {name for name, mark in before.items() if seen.mark(places[name], name) != mark}
+    assert changed == {"digits", "warm", "far"}, "also of one whose pool is in another namespace"
     api.close()

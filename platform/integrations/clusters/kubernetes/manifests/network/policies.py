@@ -43,7 +43,13 @@ from integrations.clusters.kubernetes.manifests.network.peers import (
     rule,
 )
 from integrations.clusters.kubernetes.manifests.workloads.pods import service_beside
-from integrations.clusters.kubernetes.options import ClosedNetwork, Destination, Options, Reach
+from integrations.clusters.kubernetes.options import (
+    ClosedNetwork,
+    Destination,
+    GatewayReference,
+    Options,
+    Reach,
+)
 
 JOBS = "fairlead-jobs"
 """Name of the policy of the namespace of Jobs."""
@@ -115,7 +121,7 @@ def _of_job(ingress: list[Manifest], closed: ClosedNetwork | None, is_granted: b
 def _callers(desired: Desired, options: Options) -> Iterator[Manifest]:
     kinds = _kinds(desired)
     opened = {HTTP_PORT, GRPC_PORT}.union(*(_ports_of(desired, kind) for kind in kinds))
-    gateways = dict.fromkeys(each.proxy_namespace or each.namespace for each in (options.gateway, *options.also))
+    gateways = dict.fromkeys(each.proxy_namespace or each.namespace for each in _gateways(options))
     yield {"from": namespaces([*gateways]), "ports": ports(*sorted(opened))}
     for kind in kinds:
         own = _with({"matchLabels": {SERVICE: desired.service}}, _exists(COMPANION_LABELS[kind]))
@@ -124,6 +130,11 @@ def _callers(desired: Desired, options: Options) -> Iterator[Manifest]:
             called |= _ports_of(desired, CompanionKind.TRANSFORMER)
         yield {"from": [{"podSelector": own}], "ports": ports(*sorted(called))}
     yield from _readers(options)
+
+
+def _gateways(options: Options) -> Sequence[GatewayReference]:
+    """Return the Gateways that reach a service's pods: its own, and those of services in a pool that is shared."""
+    return (options.gateway, *options.also, *options.callers)
 
 
 def _kinds(desired: Desired) -> list[CompanionKind]:

@@ -35,6 +35,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     manifest,
     match_route,
     no_endpoints_name,
+    pool_namespace,
     pool_of,
     replicas_name,
     service_labels,
@@ -152,9 +153,11 @@ def _parent(kind: str, gateway: GatewayReference) -> Manifest:
 
 def _share(address: _Address, revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
     if revision.pool:
+        at = pool_namespace(revision)
+        there = "" if at == address.desired.namespace else at
         own = revision.name if address.beside.knows(revision.name) else ""
         filters = filters_of(address.desired, revision)
-        return Share(replicas_name(pool_of(revision)), weight, filters=filters, own=own)
+        return Share(replicas_name(pool_of(revision)), weight, filters=filters, namespace=there, own=own)
     return Share(backend(revision), weight, mirror_percent, explain_backend(revision))
 
 
@@ -209,7 +212,7 @@ def _grpc(address: _Address, shares: Sequence[Share], *, name: str = "", whose: 
 
 def _own(shares: Sequence[Share]) -> list[Share]:
     """Return the shares of revisions whose own replicas a route knows, as these have them."""
-    return [replace(each, backend=each.own, filters=(), own="") for each in shares if each.own]
+    return [replace(each, backend=each.own, filters=(), namespace="", own="") for each in shares if each.own]
 
 
 def _whose(address: _Address, shares: Sequence[Share], whose: _Whose) -> tuple[_Whose, _Whose]:

@@ -52,6 +52,7 @@ class Share:
         backend: the name of the revision's Service, or of its transformer's.
         explain_backend: the same for explain requests; empty where they go where the others do.
         filters: of its requests and answers (`pooled.py`).
+        namespace: of the backend; empty for the route's own.
         own: the Service of its own replicas beside its pool; empty where routes do not know them.
     """
 
@@ -60,6 +61,7 @@ class Share:
     mirror_percent: int = 0
     explain_backend: str = ""
     filters: tuple[Manifest, ...] = ()
+    namespace: str = ""
     own: str = ""
 
 
@@ -193,4 +195,5 @@ def _mirrors(shares: Sequence[Share], port: int) -> list[Manifest]:
 
 
 def _service(share: Share, port: int) -> Manifest:
-    return {"group": "", "kind": "Service", "name": share.backend, "port": port}
+    there = {"namespace": share.namespace} if share.namespace else {}
+    return {"group": "", "kind": "Service", "name": share.backend, **there, "port": port}

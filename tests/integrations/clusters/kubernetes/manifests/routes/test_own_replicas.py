@@ -154,3 +154,12 @@ def test_network_policies_stay_until_the_last_pod_is_gone() -> None:
     made = render(desired(POOLED), {NAME: 100}, OPTIONS, beside_pool=Own(pods_remain=True))
     assert {"NetworkPolicy", "ServiceAccount"} <= objects(made)
     assert "Deployment" not in objects(made)
+
+
+def test_those_of_a_pool_in_another_namespace_are_in_the_services_own() -> None:
+    shared = replace(EARNED, pool="speech/warm")
+    own = Own(Stage.OWN, present=frozenset({NAME}))
+    made = render(desired(shared), {NAME: 100}, OPTIONS, beside_pool=own)
+    for rule in rules(made, "HTTPRoute"):
+        namespaces = {each.get("namespace") for each in rule["backendRefs"]}
+        assert namespaces == ({None} if leads_to_own(rule) else {"speech"})
