@@ -1,6 +1,7 @@
 """Model pools on Kubernetes behind Envoy Gateway: services without pods of their own, and the pool's that answer."""
 
 import http.server
+import re
 import shutil
 import tempfile
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from integrations.clusters.base import Desired, DesiredRevision
+from integrations.clusters.base import Desired, DesiredRevision, ObservedRevision
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import CATALOG, SERVICE
@@ -92,6 +93,30 @@ class Pools:
         pages = [self.driver.metrics_page("default", each) for one in seen.revisions for each in one.replicas]
         return sum(f'model="{name}"' in page for page in pages)
 
+    def seen(self, service: str) -> ObservedRevision:
+        """Apply once more, and return the service's only revision."""
+        self.again(service)
+        (found,) = self.driver.observe("default", service).revisions
+        return found
+
+    def until_own_answer(self, service: str, replicas: int) -> None:
+        """Wait until its own replicas answer, so many; for 0 the pool, and nothing of them is left."""
+
+        def look() -> bool:
+            seen = self.seen(service)
+            if replicas:
+                return not seen.pooled_as and seen.ready_replicas == replicas and seen.weight_percent == 100
+            kinds = (resource_types.DEPLOYMENT, resource_types.SERVICE, resource_types.NETWORK_POLICY)
+            return bool(seen.pooled_as) and not any(self._list(kind, SERVICE, service) for kind in kinds)
+
+        until(look, f"{replicas} own replicas answer", WITHIN_S)
+
+    def answered(self, service: str) -> dict[str, int]:
+        """Return how many requests each own replica has answered."""
+        pages = {each.name: self.driver.metrics_page("default", each) for each in self.seen(service).replicas}
+        counted = {name: re.findall(r"^nv_inference_request_success{.*} (\d+)", pages[name], re.M) for name in pages}
+        return {name: sum(map(int, its)) for name, its in counted.items()}
+
     def replicas(self) -> list[str]:
         """Return the names of the pool's replicas."""
         return [each.name for one in self.driver.observe("default", "warm").revisions for each in one.replicas]
@@ -161,9 +186,12 @@ class Pools:
         return [f"{each['kind']}/{each['metadata']['name']}" for each in found]
 
 
-@pytest.fixture
-def pools(plane: ControlPlane, tmp_path: Path) -> Iterator[Pools]:
-    files, folder = tmp_path / "web", Path(tempfile.mkdtemp(prefix="pools-"))  # sockets want a short path
+@pytest.fixture(scope="module")
+def pools(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pools]:
+    files, folder = (
+        tmp_path_factory.mktemp("pools") / "web",
+        Path(tempfile.mkdtemp(prefix="pools-")),
+    )  # sockets want a short path
     files.mkdir()
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(files))
     with harness(plane, folder, gateway_of=EnvoyGateway) as running:
@@ -223,6 +251,43 @@ def test_services_of_a_pool_are_answered_and_a_canary_loses_no_request(pools: Po
             until(lambda gone=gone: gone not in pools.replicas() and pools.is_complete(), "another is ready", WITHIN_S)
             traffic.until_sent(20, WITHIN_S)
     assert traffic.failures == [], f"of {len(traffic.outcomes)} requests"
+
+    pools.delete_all()
+
+
+def test_own_replicas_come_end_and_roll_out_and_no_request_is_lost(pools: Pools) -> None:
+    pools.until("warm", DesiredRevision("warm-00001", "warm", "1", "", "", 2, 100, is_pool=True))
+    pooled = pools.revision("digits", 2, 100)
+    earned = replace(pooled, own_replicas=2, own_since=1.0)
+    pools.until("digits", pooled)
+    until(lambda: pools.answer("digits")[0] == 200, "the gateway has its routes", WITHIN_S)
+    with Traffic(pools.harness.gateway.url, headers={"fairlead-model-version": "9"}) as traffic:
+        traffic.until_sent(20, WITHIN_S)
+        for lasting in (False, True):
+            pools.apply("digits", earned)
+            pools.until_own_answer("digits", 2)
+            traffic.until_sent(40, WITHIN_S)
+            until(lambda: all(pools.answered("digits").values()), "both have requests", WITHIN_S)
+            if lasting:
+                continue
+            pools.apply("digits", pooled)
+            pools.until_own_answer("digits", 0)
+            traffic.until_sent(40, WITHIN_S)
+        assert set(traffic.by_revision()) == {pooled.name}
+        canary = replace(pools.revision("digits", 3, 30), own_replicas=2, own_since=2.0)
+        pools.until("digits", earned, replace(canary, weight_percent=0))
+        pools.until("digits", replace(earned, weight_percent=70), canary)
+        until(lambda: len({name for name, _ in traffic.outcomes[-40:]}) == 2, "both answer", WITHIN_S)
+        assert not any(each.pooled_as for each in pools.driver.observe("default", "digits").revisions)
+        pools.until("digits", replace(canary, weight_percent=100))
+        traffic.until_sent(40, WITHIN_S)
+    assert traffic.failures == [], f"of {len(traffic.outcomes)} requests"
+
+    before = pools.answered("digits")
+    for _ in range(40):
+        assert pools.answer("digits", fairlead_service="default/digits") == (200, canary.name, [3, 6, 9, 12])
+    more = {name: number - before[name] for name, number in pools.answered("digits").items()}
+    assert min(more.values()) >= 5, f"a header that the gateway hashes picks no replica: {more}"
 
     pools.delete_all()
 

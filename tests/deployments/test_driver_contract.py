@@ -258,6 +258,16 @@ def test_a_failure_is_told_with_its_reason_its_exit_code_and_the_last_lines(anyw
     assert "s3cr3t" not in repr(seen)
 
 
+@pytest.mark.parametrize(
+    "anywhere", ["fake", "local"], indirect=True
+)  # pools take an Envoy Gateway: cluster/test_pools
+def test_own_replicas_answer_beside_a_pool_that_cannot(anywhere: Anywhere) -> None:
+    earned = replace(anywhere.revision(1, 100), pool="default/nowhere", own_replicas=1, own_since=1.0)
+    anywhere.apply(1, earned)
+    seen = anywhere.until(lambda seen: bool(seen.revisions) and seen.revisions[0].weight_percent == 100)
+    assert (seen.revisions[0].pooled_as, seen.revisions[0].ready_replicas) == ("", 1)
+
+
 def test_a_revision_that_is_left_out_goes(anywhere: Anywhere) -> None:
     anywhere.apply(1, anywhere.revision(1, 100), anywhere.revision(2, 0))
     anywhere.weights(1, 100, 0)

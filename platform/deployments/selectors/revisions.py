@@ -78,6 +78,8 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
     is_asleep = runs and recorded.is_asleep and sleep.slept_at is not None
     asleep_hours, prices = sleep.total_s(service.seen_at or service.created_at) / 3600, prices_of(service.cluster)
     is_failing = bool(seen.get("is_failing")) or has_failed
+    is_pools = bool(revision.pool) and not revision.own_replicas  # which restart with the pool
+    restarted = () if is_pools else seen.get("restart_numbers", ())
     return RevisionView(
         name=revision.name,
         number=revision.number,
@@ -95,7 +97,7 @@ def revision_view(service: InferenceService, state: ServiceState, revision: Revi
         mirror_wanted=mirror_of(state, recorded),
         mirror_actual=int(seen.get("mirror", 0)),
         message=str(seen.get("message", "")),
-        replicas_to_restart=sum(number < service.restart_number for number in seen.get("restart_numbers", ())),
+        replicas_to_restart=sum(number < service.restart_number for number in restarted),
         created_at=revision.created_at,
         model_state=failures.model_state(
             role=revision.role,

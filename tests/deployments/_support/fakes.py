@@ -279,7 +279,10 @@ class FakeCluster:
                     transformer=self._companion(each, CompanionKind.TRANSFORMER),
                     explainer=self._companion(each, CompanionKind.EXPLAINER),
                     replicas=tuple(
-                        replace(self._replica(each.name, index), restart_number=each.restart_number)
+                        replace(
+                            self._replica(each.name, index),
+                            restart_number=0 if each.pool and not each.own_replicas else each.restart_number,
+                        )
                         for index in range(each.own_replicas or each.replicas)
                     ),
                 )

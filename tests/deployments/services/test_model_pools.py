@@ -173,10 +173,27 @@ def test_of_code_only_models_in_python_are_in_pools(platform: Platform, platform
     assert Revision.objects.get(service__name="digits").pool == "default/warm"
 
 
+def on_kubernetes(platform: Platform) -> None:
+    document = {**CLUSTER, "name": "local"}
+    Cluster.objects.create(name="local", kind="kubernetes", document=document, created_at=platform.clock())
+
+
+def test_on_kubernetes_the_default_pool_takes_new_services_alone(platform: Platform, settings: Any) -> None:
+    settings.DEFAULT_MODEL_POOL = "default/warm"
+    on_kubernetes(platform)
+    pool(platform)
+    platform.version(1)
+    predictor = {"model": {"modelFormat": {"name": "onnx"}, "storageUri": "models:/digits/1"}}
+    put(platform, file("early", predictor))
+    for _ in range(2):
+        put(platform, file("early", {"minReplicas": 0, **predictor}))
+        put(platform, file("digits", {"minReplicas": 0, **predictor}))
+    found = Revision.objects.exclude(service__name="warm").values_list("service__name", "pool").distinct()
+    assert dict(found) == {"early": "", "digits": "default/warm"}
+
+
 def test_on_kubernetes_a_service_stays_where_it_began(platform: Platform) -> None:
-    Cluster.objects.create(
-        name="local", kind="kubernetes", document={**CLUSTER, "name": "local"}, created_at=platform.clock()
-    )
+    on_kubernetes(platform)
     pool(platform)
     platform.version(1)
     pooled(platform)

@@ -35,12 +35,6 @@ def refuse_on(kind: str, spec: ServiceSpec) -> None:
             field=f"{access.FIELD}.subjects",
         )
     _refuse_container(kind, spec)
-    if kind != LOCAL and spec.own_scaling is not None:
-        raise InvalidInput(
-            "spec.predictor.minReplicas and maxReplicas beside spec.predictor.pool cannot be honoured on Kubernetes "
-            "yet: only the pool answers there; leave them out",
-            field="spec.predictor.maxReplicas",
-        )
     if kind != LOCAL and spec.model_pool is not None and EVERYBODY in spec.model_pool.shared_with:
         raise InvalidInput(
             f"{MODEL_POOL}.sharedWith has *, and on Kubernetes a pool is shared with namespaces by name; name those "

@@ -31,16 +31,22 @@ def in_default_pool(
     changed["spec"]["predictor"] |= {"pool": named, "maxReplicas": spec.scaling.max_replicas}
     try:
         pooled = parse_service(changed, namespace=spec.namespace, name=spec.name)
-        check_pooled(pooled, version, policy, is_local=True)
         pool = pool_named(pooled)
+        is_local = pool is not None and pool.cluster.kind == LOCAL
+        check_pooled(pooled, version, policy, is_local=is_local)
     except InvalidInput:
         return document, spec
-    if pool is None or pool.cluster.kind != LOCAL or pool.cluster.name != _cluster(spec):
+    service = (
+        InferenceService.objects.filter(namespace=spec.namespace, name=spec.name).select_related("cluster").first()
+    )
+    cluster = service.cluster.name if service is not None else spec.cluster or settings.DEFAULT_CLUSTER
+    if pool is None or pool.cluster.name != cluster or not (is_local or _may_begin(service, pooled)):
         return document, spec
     return changed, pooled
 
 
-def _cluster(spec: ServiceSpec) -> str:
-    """Return the name of the cluster that the service runs on, or will."""
-    found = InferenceService.objects.filter(namespace=spec.namespace, name=spec.name)
-    return found.values_list("cluster__name", flat=True).first() or spec.cluster or settings.DEFAULT_CLUSTER
+def _may_begin(service: InferenceService | None, pooled: ServiceSpec) -> bool:
+    """Return whether a service is new, or in this pool already: on Kubernetes it moves into none."""
+    if service is None:
+        return True
+    return parse_service(service.document, namespace=service.namespace, name=service.name).pool == pooled.pool

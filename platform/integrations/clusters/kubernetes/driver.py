@@ -167,6 +167,14 @@ class KubernetesDriver:
             routes=[route for kind in resource_types.ROUTES for route in self._list(kind, namespace, service)],
             policies=[policy for kind in policy_kinds(entry) for policy in self._list(kind, namespace, service)],
         )
+        if any(each.startswith(f"{resource_types.DEPLOYMENT.kind}/") for each in entry.objects):
+            found = replace(
+                found,
+                deployments=self._list(resource_types.DEPLOYMENT, namespace, service),
+                pods=self._list(resource_types.POD, namespace, service),
+                slices=self._list(resource_types.ENDPOINT_SLICE, namespace, service),
+            )
+            found = replace(found, failures=self._diagnosis.explain(replicas_of(found)))
         at = pool_at(entry.pool, namespace)
         pool = Found(pods=self._list(resource_types.POD, *at), slices=self._list(resource_types.ENDPOINT_SLICE, *at))
         gateway = self._options.of_namespace(namespace).gateway

@@ -103,4 +103,6 @@ class Unchanged:
 
 def _is_well(seen: Observed) -> bool:
     """Return whether no replica's failure depends on more than the objects, such as events, logs and the time."""
-    return all(replica.phase in _RESTS for revision in seen.revisions for replica in revision.all_replicas)
+    return all(
+        replica.phase in _RESTS for revision in seen.revisions for replica in (*revision.all_replicas, *revision.own)
+    )

@@ -168,6 +168,7 @@ def test_on_kubernetes_a_pool_is_shared_with_namespaces_by_name() -> None:
     [
         {"pool": "warm", "model": MODEL},
         {"pool": "speech/warm", "model": MODEL},
+        {"pool": "warm", "model": MODEL, "minReplicas": 0, "maxReplicas": 4},
         {"modelPool": {"memoryBudget": "1Gi", "sharedWith": ["speech"]}},
     ],
 )

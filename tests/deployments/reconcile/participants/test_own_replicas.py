@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from deployments.models import Revision
+from deployments.models import InferenceService, Revision
+from deployments.services import service_restart
 from events.models import Event
 from tests.deployments._support.model_pools import file, pool, put
 from tests.deployments._support.platform import Platform
@@ -40,10 +41,17 @@ def test_load_earns_replicas_and_quiet_ends_them(platform: Platform) -> None:
     platform.turn()
     assert platform.view().reason == "digits-00001 serves all traffic with 2 replicas of its own, not its pool"
 
+    service_restart(namespace="default", name="digits", actor="alice", now=platform.clock())
+    assert platform.view().revisions[0].replicas_to_restart == 2
+    platform.until(lambda: platform.view().revisions[0].replicas_to_restart == 0)
+
     platform.metrics.in_flight["digits-00001"] = 0
     for _ in range(20):
         platform.turn(seconds=60)
     assert own(platform) == (0, 1)
+    service = InferenceService.objects.get(name="digits")
+    assert service.observed["digits-00001"]["restart_numbers"] == [0]
+    assert platform.view().revisions[0].replicas_to_restart == 0, "replicas of the pool are not the service's"
     last = Event.objects.filter(kind="RevisionScaled").latest("seq").message
     assert last == "Lowered own replicas of digits-00001 from 1 to 0: no request came for 600 s, and the pool answers"
     assert Revision.objects.get(service__name="digits").replicas == 1

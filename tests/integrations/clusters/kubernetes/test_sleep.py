@@ -11,6 +11,7 @@ from integrations.clusters.kubernetes.apply.apply_service import Applier
 from integrations.clusters.kubernetes.manifests import policies, render
 from integrations.clusters.kubernetes.manifests.names import GENERATION, REVISION, SLEPT
 from integrations.clusters.kubernetes.manifests.owner import Entry
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own
 from integrations.clusters.kubernetes.manifests.routes.security_policy import with_keys
 from integrations.clusters.kubernetes.observe.drift import FIELD_MANAGER, WAKER
 from integrations.clusters.kubernetes.observe.gateway_features import refuse_sleep
@@ -120,7 +121,7 @@ def test_a_woken_replica_stays_until_the_reconciler_knows(
 ) -> None:
     numbers = Numbers(there)
     applier = Applier(numbers, given("asleep")[2])  # type: ignore[arg-type]
-    assert applier._scale(replace(wanted, drift=drift)) == []
+    assert applier._scale(replace(wanted, drift=drift), Own()) == []
     assert numbers.sent == sent
 
 

@@ -15,7 +15,13 @@ from integrations.clusters.base import CallerKeys, Desired, Drift, DriftPolicy
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.api.errors import ManagedElsewhere
-from integrations.clusters.kubernetes.apply import caller_keys, ownership_configmap, pool_catalog, pool_loads
+from integrations.clusters.kubernetes.apply import (
+    caller_keys,
+    own_replicas,
+    ownership_configmap,
+    pool_catalog,
+    pool_loads,
+)
 from integrations.clusters.kubernetes.manifests import Manifest, policies, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import (
@@ -32,6 +38,7 @@ from integrations.clusters.kubernetes.manifests.names import (
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.pools import pool_of_service
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own, own_revisions
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads import claims, queues
 from integrations.clusters.kubernetes.manifests.workloads.companion import is_companion_autoscaled
@@ -79,25 +86,21 @@ class Applier:
         routes = [route for kind in resource_types.ROUTES for route in there[kind]]
         if _generation(desired.service, there[resource_types.HTTP_ROUTE]) > desired.generation:
             return []
-        slices = self._list(resource_types.ENDPOINT_SLICE, at or desired.namespace, pool or desired.service)
+        own, slices = Own(), self._list(resource_types.ENDPOINT_SLICE, at or desired.namespace, pool or desired.service)
         if pool:
-            entry = self._in_pool(desired, entry, (at, pool), slices)
-        desired, given = _able(desired, slices, entry.loaded)
+            entry = self._in_pool(desired, entry, (at, pool), slices, own_replicas.spare(desired, routes))
+            own, slices = own_replicas.decided(self.api, desired, entry, there, slices, options=options)
+        desired, given = _able(desired, slices, own.present if own.answers else entry.loaded, own)
         before = confirmed_before(desired.service, routes, options)
         keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
         wanted = {each["kind"] for each in policies(desired)}
         live = [policy for kind in resource_types.POLICIES for policy in there.get(kind, ())]
         is_held = must_hold(desired.service, routes, wanted, live, options.gateway)
         waits = any(each.may_sleep for each in desired.revisions) and not _is_able(desired, slices)
-        manifests = render(desired, given, options, keys=keys, is_held=is_held, hashes=hashes, waits=waits)
-        deployments = there[resource_types.DEPLOYMENT]
-        keep_templates(desired, manifests, deployments)
-        manifests = claims.with_templates(desired, queues.follow_templates(manifests))
-        if any(each["kind"] == claims.KIND for each in manifests) and resource_types.CLAIM_TEMPLATE not in there:
-            kind = resource_types.CLAIM_TEMPLATE
-            there[kind] = self._list(kind, desired.namespace, desired.service)
-        pinned = {name for revision in desired.revisions for name in revision.pod_templates}
-        refuse_images(manifests, options, deployments, pinned)
+        manifests = render(
+            desired, given, options, keys=keys, is_held=is_held, hashes=hashes, waits=waits, beside_pool=own
+        )
+        manifests = self._finished(desired, manifests, there, options)
         # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one. And who may no longer reach a
         # pool is kept from it before its entry forgets that they could.
         early = (*resource_types.AUTOSCALERS, resource_types.REFERENCE_GRANT)
@@ -119,9 +122,27 @@ class Applier:
                 raise _ChangedError from error
         ownership_configmap.note(self.api, desired.namespace, entry, map(drift.name_of, manifests))
         self._prune(there, manifests)
-        found += self._scale(desired)
+        found += self._scale(desired, own)
         if conflicts:
             raise Conflict("; ".join(conflicts))
+        return found
+
+    def _finished(
+        self,
+        desired: Desired,
+        manifests: Sequence[Manifest],
+        there: dict[resource_types.Kind, list[Json]],
+        options: Options,
+    ) -> list[Manifest]:
+        """Return the manifests with what the live objects keep, and with claims; raises InvalidInput for images."""
+        deployments = there[resource_types.DEPLOYMENT]
+        keep_templates(desired, manifests, deployments)
+        found = claims.with_templates(desired, queues.follow_templates(manifests))
+        if any(each["kind"] == claims.KIND for each in found) and resource_types.CLAIM_TEMPLATE not in there:
+            kind = resource_types.CLAIM_TEMPLATE
+            there[kind] = self._list(kind, desired.namespace, desired.service)
+        pinned = {name for revision in desired.revisions for name in revision.pod_templates}
+        refuse_images(found, options, deployments, pinned)
         return found
 
     def _hashes(self, options: Options) -> bool:
@@ -132,10 +153,12 @@ class Applier:
         found = self.api.get(resource_types.GATEWAY_CLASS, "", name) if name else None
         return POLICIES in GatewayClass.read(gateway, found).features
 
-    def _in_pool(self, desired: Desired, entry: Entry, at: tuple[str, str], slices: Sequence[Json]) -> Entry:
+    def _in_pool(
+        self, desired: Desired, entry: Entry, at: tuple[str, str], slices: Sequence[Json], spare: Collection[str]
+    ) -> Entry:
         """Return the service's entry, with what its pool has loaded, once the pool's catalog has the service.
 
-        The entry names the pool before the catalog names the service.
+        The entry names the pool before the catalog names the service. The pool loads all revisions but the spare ones.
         """
         namespace, pooled = desired.namespace, {each.name: each.model_version for each in desired.revisions}
         there, name = at
@@ -151,7 +174,8 @@ class Applier:
                 return known
             pool_catalog.put(self.api, desired, at, self.options)
             every = [each for each in slices if endpoints_of(each["metadata"]["labels"]) == replicas_name(name)]
-            asked = pool_loads.loaded(desired, known, every, self.options, time.time())
+            awaited = replace(desired, revisions=tuple(each for each in desired.revisions if each.name not in spare))
+            asked = pool_loads.loaded(awaited, known, every, self.options, time.time())
             return ownership_configmap.write_pool(self.api, namespace, known, asked)
         except Conflict as error:
             raise Unavailable(f"{namespace}/{desired.service}: {error.message}; it is tried again") from error
@@ -190,7 +214,7 @@ class Applier:
             wanted["metadata"]["resourceVersion"] = known["metadata"]["resourceVersion"]
         self.api.apply(wanted, force=force)
 
-    def _scale(self, desired: Desired) -> list[Drift]:
+    def _scale(self, desired: Desired, own: Own) -> list[Drift]:
         """Set the number of replicas where it differs; an autoscaler may have more of them.
 
         Only if unchanged since it was read: where an autoscaler was faster, its number is read again.
@@ -198,13 +222,13 @@ class Applier:
         found: dict[str, Drift] = {}
         for _ in range(_TRIES):
             with suppress(Conflict):
-                self._scale_as_read(desired, found)
+                self._scale_as_read(desired, own, found)
                 break
         return list(found.values())
 
-    def _scale_as_read(self, desired: Desired, found: dict[str, Drift]) -> None:
+    def _scale_as_read(self, desired: Desired, own: Own, found: dict[str, Drift]) -> None:
         """Set numbers of replicas, and record those set by hand; raises Conflict where one was changed."""
-        wanted = {each.deployment: each for each in _counts(desired, self.options)}
+        wanted = {each.deployment: each for each in _counts(desired, own, self.options)}
         for deployment in self._list(resource_types.DEPLOYMENT, desired.namespace, desired.service):
             metadata, there = deployment["metadata"], deployment["spec"]["replicas"]
             count, owners = wanted.get(metadata["name"]), drift.replicas_owners(deployment)
@@ -302,7 +326,10 @@ class _Count(NamedTuple):
     slept: str | None = None
 
 
-def _counts(desired: Desired, options: Options) -> Iterator[_Count]:
+def _counts(desired: Desired, own: Own, options: Options) -> Iterator[_Count]:
+    for each in own_revisions(desired, own):
+        if each.name not in own.held:
+            yield _Count(each.name, each.replicas, is_least=False)
     for revision in (each for each in desired.revisions if not each.pool):
         slept = None if revision.slept_at is None else repr(revision.slept_at)
         yield _Count(revision.name, revision.replicas, is_autoscaled(revision, options), slept)
@@ -314,16 +341,19 @@ class _ChangedError(Exception):
     """A route was changed since it was read: read again."""
 
 
-def _able(desired: Desired, slices: Sequence[Json], loaded: Collection[str] = ()) -> tuple[Desired, dict[str, int]]:
+def _able(
+    desired: Desired, slices: Sequence[Json], loaded: Collection[str], own: Own
+) -> tuple[Desired, dict[str, int]]:
     """Return the desired state with copies and groups only for able revisions, and the weights over ready ones.
 
     Explain requests follow the weights: a revision whose explainer is not ready answers all others.
     Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself. Of a service
-    in a pool the slices are the pool's, and `loaded` the revisions that it has loaded.
+    in a pool the slices are the pool's, and `loaded` the revisions that it has loaded; where own replicas answer both
+    are of these.
     """
     able = serving(slices)
     names = {
-        each.name: {replicas_name(pool_of(each))} if each.pool else {each.name, backend(each)}
+        each.name: {replicas_name(pool_of(each))} if each.pool and not own.answers else {each.name, backend(each)}
         for each in desired.revisions
     }
     ready = {revision: min(len(able[name]) for name in its) for revision, its in names.items()}

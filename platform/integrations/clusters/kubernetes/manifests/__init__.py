@@ -9,7 +9,8 @@ A pure function of the desired state, the operator's options and the shares that
     ├── policies     SecurityPolicy and BackendTrafficPolicy, where the gateway checks, allows or limits calls
     └── routes       HTTPRoute and GRPCRoute, of the service, of each version, of the preview
 
-A service in a pool has policies and routes only.
+A service in a pool has policies and routes only, and while it has replicas of its own what these need
+(`routes/own_replicas.py`).
 """
 
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from integrations.clusters.kubernetes.manifests.names import Manifest
 from integrations.clusters.kubernetes.manifests.network.policies import of_service
 from integrations.clusters.kubernetes.manifests.patched import patched
 from integrations.clusters.kubernetes.manifests.refused import refuse_unknown
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own, as_own, earned, own_revisions
 from integrations.clusters.kubernetes.manifests.routes.routes import routes
 from integrations.clusters.kubernetes.manifests.routes.security_policy import security_policy, withholding_callers
 from integrations.clusters.kubernetes.manifests.routes.traffic_policy import traffic_policy
@@ -42,6 +44,7 @@ def render(
     is_held: bool = False,
     hashes: bool = False,
     waits: bool = False,
+    beside_pool: Own | None = None,
 ) -> list[Manifest]:
     """Return the objects in their order of application: policies before routes.
 
@@ -51,15 +54,17 @@ def render(
         is_held: routes lead to no revision yet, since the gateway has not confirmed the policies.
         hashes: the gateway is an Envoy Gateway, which sends the requests of a service in a pool to the same replica.
         waits: the service may sleep and has no ready replica now, so that the gateway holds its requests.
+        beside_pool: own replicas of a service in a pool; None for those that are desired, while the pool answers.
 
     Raises:
         InvalidInput: `desired` has something impossible on Kubernetes, by name.
     """
     refuse_unknown(desired)
     refuse_unmeasured(desired, options)
-    own = [each for each in desired.revisions if not each.pool]
+    beside = Own(present=earned(desired)) if beside_pool is None else beside_pool
+    own = [each for each in desired.revisions if not each.pool] + own_revisions(desired, beside)
     made: list[Manifest] = []
-    if own or not desired.revisions:
+    if own or not desired.revisions or beside.pods_remain:
         made.append(deployment.service_account(desired, options))
         made += [*of_service(desired, options), *taps.shares(desired, options), *pools.of_pool(desired)]
     for revision in own:
@@ -73,7 +78,7 @@ def render(
         made.append(deployment.service_without_endpoints(desired))
     made = queues.follow_templates([*made, *policies(desired, keys, hashes=hashes, waits=waits, waker=options.waker)])
     routed = replace(desired, revisions=(), preview="") if is_held else desired
-    made = claims.with_templates(desired, patched(desired, made + routes(routed, shares, options)))
+    made = claims.with_templates(desired, patched(desired, made + routes(routed, shares, options, beside)))
     if desired.access is not None:
         return made
     return [withholding_callers(each) if each["kind"].endswith("Route") else each for each in made]
@@ -83,7 +88,8 @@ def deployments(desired: Desired, options: Options) -> list[Manifest]:
     """Return the Deployments alone, of revisions and their companions; raises as `render` does."""
     refuse_unknown(desired)
     made = []
-    for revision in (each for each in desired.revisions if not each.pool):
+    there = [each for each in desired.revisions if not each.pool or each.own_replicas or each.pod_templates]
+    for revision in (as_own(each) if each.pool else each for each in there):
         made.append(deployment.deployment(desired, revision, options))
         made += [each for each in companions(desired, revision, options) if each["kind"] == "Deployment"]
     return patched(desired, queues.follow_templates(made))

@@ -55,6 +55,8 @@ _OF_REVISION = {
     "pool",
     "pool_memory_bytes",
     "pool_copies",  # not done there
+    "own_replicas",
+    "own_since",
     "pod_templates",
     "has_served",
     "may_sleep",

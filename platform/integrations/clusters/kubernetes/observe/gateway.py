@@ -16,6 +16,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     CONFIRMED,
     GENERATION,
     MATCH,
+    OWN,
     PREVIEW,
     match_route,
     no_endpoints_name,
@@ -35,6 +36,7 @@ class Routed:
     Attributes:
         groups: client groups whose requests are a revision's with any percents, as `manifests/routes/client_groups.py`
             writes them.
+        own: as the annotation of own replicas of a service in a pool has it.
     """
 
     generation: int = 0
@@ -42,6 +44,7 @@ class Routed:
     mirrors: Mapping[str, int] = field(default_factory=dict)
     preview: str = ""
     groups: str = ""
+    own: str = ""
 
     def match(self, revision: str) -> tuple[HeaderMatch, ...]:
         """Return the group whose requests are the revision's; empty without one."""
@@ -49,7 +52,10 @@ class Routed:
 
     def to_json(self) -> str:
         """Return it as JSON text."""
-        return json.dumps(asdict(self), sort_keys=True)
+        said = asdict(self)
+        if not self.own:
+            del said["own"]  # a release before it reads the others
+        return json.dumps(said, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +153,7 @@ def _asked(route: Json) -> Routed:
         mirrors={revision_of(each["backendRef"]["name"]): each["percent"] for each in copies},
         preview=annotations.get(PREVIEW, ""),
         groups=annotations.get(MATCH, ""),
+        own=annotations.get(OWN, ""),
     )
 
 

@@ -30,6 +30,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     revision_of,
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import Stage
 from integrations.clusters.kubernetes.observe.containers import restarts_of, runtime_of
 from integrations.clusters.kubernetes.observe.drift import is_woken
 from integrations.clusters.kubernetes.observe.failures import failure_of, moment, statuses
@@ -126,10 +127,10 @@ def _sleeps(found: Found, troubles: Mapping[str, Failure]) -> Iterator[tuple[str
 def observed_in_pool(
     namespace: str, service: str, entry: Entry, found: Found, gateway: GatewayReference, *, pool: Found
 ) -> Observed:
-    """Return a service whose revisions a pool answers for: each has the pool's replicas.
+    """Return a service whose revisions a pool answers for: each has the pool's replicas, or its own once they answer.
 
     Args:
-        found: routes and policies of the service.
+        found: routes and policies of the service, and what it has of own replicas.
         pool: the pool's objects.
     """
     at, name = pool_at(entry.pool, namespace)
@@ -139,23 +140,32 @@ def observed_in_pool(
     taking = [replace(_as_its_own(each), namespace=there) for each in every if each.phase is ReplicaPhase.READY]
     confirmed = confirmation(service, found.routes, gateway, found.policies)
     routed = confirmed.routed
+    own = _replicas(found)
+    answering = (_names(found.deployments) | own.keys()) if routed.own == Stage.OWN else set()
+    by_own = {
+        each.name: each
+        for each in observed(namespace, service, entry, found, gateway).revisions
+        if each.name in answering
+    }
     return Observed(
         namespace=namespace,
         service=service,
         generation=entry.generation if entry.leaving else routed.generation,
         revisions=tuple(
-            ObservedRevision(
+            by_own.get(name)
+            or ObservedRevision(
                 name=name,
                 weight_percent=routed.weights.get(name, 0) if taking and name in entry.loaded else 0,
                 match=routed.match(name) if taking and name in entry.loaded else (),
                 replicas=tuple(taking) if taking and name in entry.loaded else (_waiting(name, entry, taking),),
                 message=entry.failures[name][0] if name in entry.failures else "",
                 pooled_as=f"{namespace}.{service}@{version}",
+                own=tuple(own.get(name, ())),
             )
             for name, version in sorted(entry.pooled.items())
         ),
         message=confirmed.problem,
-        preview=routed.preview if taking else "",
+        preview=routed.preview if taking or routed.preview in by_own else "",
         gateway_counts=False,
     )
 

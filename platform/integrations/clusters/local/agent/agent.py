@@ -60,6 +60,7 @@ log = logging.getLogger(__name__)
 _HEARTBEAT_S = 1.0
 _REST = 4.0
 """Envoy is not queried again for so many times as long as it took to list its hosts."""
+_LONGEST_PAUSE_S = 0.5
 _LOOK_AGAIN_S = 9.0
 """Every service and every written file is looked at so often, for changes that nothing reported."""
 
@@ -190,8 +191,9 @@ class Agent:
             background.append(tasks.create_task(follow))
             background.append(tasks.create_task(self._follow(stop)))
             while not stop.is_set():
+                began = time.monotonic()
                 await self._round()
-                await self._pause()
+                await self._pause(time.monotonic() - began)
             await self._close()
             for task in background:
                 task.cancel()
@@ -293,8 +295,12 @@ class Agent:
             found |= set(islice(self._to_look_at, number - len(found)))
         return found
 
-    async def _pause(self) -> None:
-        """Wait for a change, or for the next round: soon while a replica leaves or waits for Envoy."""
+    async def _pause(self, took_s: float) -> None:
+        """Wait for a change, or for the next round: soon while a replica leaves or waits for Envoy.
+
+        Tasks of services, such as loads, get as long as the last round took, which is long with many services.
+        """
+        await asyncio.sleep(min(took_s, _LONGEST_PAUSE_S))
         is_moving = bool(self._leaving()) or self._pushed is None
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.poll_s if is_moving else self._timing.round_s):

@@ -29,6 +29,14 @@ def filters_of(desired: Desired, revision: DesiredRevision) -> tuple[Manifest, .
     return _setting(_OF_REQUESTS, called), _setting(_OF_ANSWERS, {REVISION_HEADER: revision.name})
 
 
+WITHHOLD_POOLS_HEADERS: Manifest = {
+    "type": _TYPES[_OF_REQUESTS],
+    _OF_REQUESTS: {"remove": [SERVICE_METADATA, VERSION_HEADER]},
+}
+"""The filter of rules to own replicas beside a pool: without the header any of them is as good for the gateway's hash,
+and a client's own version is none of theirs."""
+
+
 def revision_at(backend: Mapping[str, Any]) -> str:
     """Return the revision whose requests a route's backend takes."""
     for each in backend.get("filters", ()):

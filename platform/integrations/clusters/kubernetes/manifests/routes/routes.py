@@ -8,6 +8,7 @@ of these twice.
     several revisions  and those of the group of clients whose requests are the canary's (`client_groups.py`)
     several versions   and an HTTPRoute for each, of the requests that name it
     a preview          and both routes of its address
+    own replicas       no route more; each route's rules of the kind twice, of which one matches (`own_replicas.py`)
     an explainer       no route more; 2 rules more by path or 1 by host, of explain requests
 
 A request that names a version meets the rules for everyone while all of these requests are that version's; its replicas
@@ -25,6 +26,7 @@ from integrations.clusters.base import PREVIEW_SUFFIX, Desired, DesiredRevision
 from integrations.clusters.kubernetes.manifests.names import (
     GENERATION,
     MATCH,
+    OWN,
     PREVIEW,
     SERVICE_METADATA,
     Manifest,
@@ -40,7 +42,8 @@ from integrations.clusters.kubernetes.manifests.names import (
 )
 from integrations.clusters.kubernetes.manifests.routes.calls import Calls, of_group, of_service, of_version
 from integrations.clusters.kubernetes.manifests.routes.client_groups import EMPTY_GROUP, by_route, to_json
-from integrations.clusters.kubernetes.manifests.routes.pooled import filters_of
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own
+from integrations.clusters.kubernetes.manifests.routes.pooled import WITHHOLD_POOLS_HEADERS, filters_of
 from integrations.clusters.kubernetes.manifests.routes.rules import (
     ANYBODY,
     Share,
@@ -57,29 +60,35 @@ _API = "gateway.networking.k8s.io/v1"
 _Whose = Sequence[Sequence[Manifest]]
 
 
-def routes(desired: Desired, shares: Mapping[str, int], options: Options) -> list[Manifest]:
+def routes(
+    desired: Desired, shares: Mapping[str, int], options: Options, beside_pool: Own | None = None
+) -> list[Manifest]:
     """Return the routes of a service in their order of application.
 
     Its HTTPRoute `<service>` records what was applied; after it come only routes that take no request any more.
 
     Args:
         shares: percent of requests per revision; an absent revision gets none.
+        beside_pool: own replicas of a service in a pool.
     """
     revisions = sorted(desired.revisions, key=lambda revision: revision.name)
-    own = [_share(desired, each, shares.get(each.name, 0), each.mirror_percent) for each in revisions]
+    beside = beside_pool or Own()
+    address, calls = _Address(desired, options, desired.service, beside), of_service(desired.service)
+    own = [_share(address, each, shares.get(each.name, 0), each.mirror_percent) for each in revisions]
     if not any(share.weight for share in own):
         own.append(Share(no_endpoints_name(desired.service), 1))
-    address, calls = _Address(desired, options, desired.service), of_service(desired.service)
     opened, closed = _versions(address, revisions, shares)
     made = [*opened, *_groups(address, revisions, own), *_grpc(address, own)]
     if desired.preview:
-        preview = _Address(desired, options, f"{desired.service}{PREVIEW_SUFFIX}")
-        tried = [_share(desired, each, 100) for each in revisions if each.name == desired.preview]
+        preview = _Address(desired, options, f"{desired.service}{PREVIEW_SUFFIX}", beside)
+        tried = [_share(preview, each, 100) for each in revisions if each.name == desired.preview]
         made += [*_grpc(preview, tried), *_http(preview, tried, calls)]
     made += _http(address, own, calls, mirrors=True)
     annotations = {GENERATION: str(desired.generation), PREVIEW: desired.preview}
     if groups := {each.name: each.match for each in revisions if each.match}:
         annotations[MATCH] = to_json(groups)
+    if any(share.own for share in own):
+        annotations[OWN] = beside.stage.value
     made[-1]["metadata"]["annotations"] = annotations
     return [*made, *closed]
 
@@ -91,6 +100,7 @@ class _Address:
     desired: Desired
     options: Options
     name: str
+    beside: Own
 
     @property
     def prefix(self) -> str:
@@ -141,12 +151,13 @@ def _parent(kind: str, gateway: GatewayReference) -> Manifest:
     return parent
 
 
-def _share(desired: Desired, revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
+def _share(address: _Address, revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
     if revision.pool:
         at = pool_namespace(revision)
-        there = "" if at == desired.namespace else at
-        filters = filters_of(desired, revision)
-        return Share(replicas_name(pool_of(revision)), weight, filters=filters, namespace=there)
+        there = "" if at == address.desired.namespace else at
+        own = revision.name if address.beside.knows(revision.name) else ""
+        filters = filters_of(address.desired, revision)
+        return Share(replicas_name(pool_of(revision)), weight, filters=filters, namespace=there, own=own)
     return Share(backend(revision), weight, mirror_percent, explain_backend(revision))
 
 
@@ -164,12 +175,16 @@ def _http(
 
     def rules(prefix: str) -> list[Manifest]:
         timeout_s = address.desired.request_timeout_s
-        made = http_rules(prefix, calls, shares, whose=whose, mirrors=mirrors, timeout_s=timeout_s, mount=address.mount)
+        first, second = _whose(address, shares, whose)
+        made = http_rules(prefix, calls, shares, whose=first, mirrors=mirrors, timeout_s=timeout_s, mount=address.mount)
         if address.desired.cors is not None and name == address.name:
             made.append(preflight_rule(prefix, shares))
         if any(revision.explainer is not None for revision in address.desired.revisions):
             # Last: a rule's place is its cluster's name in Envoy, and those before keep theirs.
             made += explain_rules(prefix, calls, shares, whose=whose, timeout_s=timeout_s)
+        if its := _own(shares):
+            known = http_rules(prefix, calls, its, whose=second, timeout_s=timeout_s)
+            made += filtered(known, WITHHOLD_POOLS_HEADERS)
         return made
 
     if address.options.has_hosts:
@@ -182,10 +197,33 @@ def _grpc(address: _Address, shares: Sequence[Share], *, name: str = "", whose: 
     """Yield the routes by metadata, where the cluster has paths, and by host."""
     name = name or address.name
     named = [{"type": "Exact", "name": SERVICE_METADATA, "value": address.metadata}]
+    first, second = _whose(address, shares, whose)
+
+    def rules(named: Sequence[Manifest]) -> list[Manifest]:
+        made, its = grpc_rules(shares, named=named, whose=first), _own(shares)
+        known = grpc_rules(its, named=named, whose=second) if its else []
+        return [*made, *filtered(known, WITHHOLD_POOLS_HEADERS)]
+
     if address.options.has_paths:
-        yield address.grpc(name, grpc_rules(shares, named=named, whose=whose))
+        yield address.grpc(name, rules(named))
     if address.options.has_hosts:
-        yield address.grpc(address.of_host(name), grpc_rules(shares, named=[], whose=whose), host=address.host)
+        yield address.grpc(address.of_host(name), rules([]), host=address.host)
+
+
+def _own(shares: Sequence[Share]) -> list[Share]:
+    """Return the shares of revisions whose own replicas a route knows, as these have them."""
+    return [replace(each, backend=each.own, filters=(), namespace="", own="") for each in shares if each.own]
+
+
+def _whose(address: _Address, shares: Sequence[Share], whose: _Whose) -> tuple[_Whose, _Whose]:
+    """Return the matches of the rules to pools, or to all else, and of those to own replicas beside a pool.
+
+    These answer where all revisions with requests of the route have some; a rule has replicas of one kind alone.
+    """
+    taking = [each for each in shares if each.weight]
+    if address.beside.answers and taking and all(each.own for each in taking):
+        return EMPTY_GROUP, whose
+    return whose, EMPTY_GROUP
 
 
 def _versions(
@@ -202,7 +240,7 @@ def _versions(
     for version in versions if len(versions) > 1 else ():
         serving = [revision for revision in revisions if revision.model_version == version]
         total = sum(shares.get(each.name, 0) for each in serving)
-        own = [_share(address.desired, each, shares.get(each.name, 0) if total else 1) for each in serving]
+        own = [_share(address, each, shares.get(each.name, 0) if total else 1) for each in serving]
         others = (each for each in revisions if each.model_version != version)
         is_alone = total and not any(shares.get(each.name) or each.mirror_percent or each.match for each in others)
         calls, name = of_version(address.desired.service, version), f"{address.name}-version-{version}"
@@ -224,6 +262,6 @@ def _groups(address: _Address, revisions: Sequence[DesiredRevision], own: Sequen
         yield from _http(address, everybodys, calls, name=name, whose=EMPTY_GROUP)
     for revision in revisions:
         for index, whose in enumerate(by_route(revision.match)):
-            name, its = match_route(address.name, index), [_share(address.desired, revision, 100)]
+            name, its = match_route(address.name, index), [_share(address, revision, 100)]
             yield from _grpc(address, its, name=name, whose=whose)
             yield from _http(address, its, calls, name=name, whose=whose)

@@ -19,8 +19,17 @@ ANYBODY: Sequence[Sequence[Manifest]] = ((),)
 
 
 def filtered(rules: Sequence[Manifest], by: Manifest) -> list[Manifest]:
-    """Return the rules with one more filter, the first of each."""
-    return [{**rule, "filters": [by, *rule.get("filters", ())]} for rule in rules]
+    """Return the rules with one more filter, the first of each, or a part of the one that removes headers already."""
+    return [{**rule, "filters": _first(by, rule.get("filters", ()))} for rule in rules]
+
+
+def _first(by: Manifest, filters: Sequence[Manifest]) -> list[Manifest]:
+    """Return filters with one more; a rule may have one that changes headers of requests."""
+    member = "requestHeaderModifier"
+    if not filters or member not in by or member not in filters[0]:
+        return [by, *filters]
+    removed = [*by[member]["remove"], *filters[0][member]["remove"]]
+    return [{**filters[0], member: {**filters[0][member], "remove": removed}}, *filters[1:]]
 
 
 def preflight_rule(prefix: str, shares: Sequence["Share"]) -> Manifest:
@@ -44,6 +53,7 @@ class Share:
         explain_backend: the same for explain requests; empty where they go where the others do.
         filters: of its requests and answers (`pooled.py`).
         namespace: of the backend; empty for the route's own.
+        own: the Service of its own replicas beside its pool; empty where routes do not know them.
     """
 
     backend: str
@@ -52,6 +62,7 @@ class Share:
     explain_backend: str = ""
     filters: tuple[Manifest, ...] = ()
     namespace: str = ""
+    own: str = ""
 
 
 def http_rules(
