@@ -27,6 +27,9 @@ from serving_runtime.engine.requests.classification import Labels
 
 logger = logging.getLogger(__name__)
 
+_LEAST_BYTES = 128 << 10
+"""What the smallest model takes, which is not measured while others are loaded."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
@@ -129,7 +132,7 @@ def open_versions(
             for number in opened.keys() - loaded.keys():
                 opened[number].model.close()
             raise VersionError(str(error), version) from error
-        measured = max(wanted.file_bytes[version], grown.size_bytes or 0) + remote_bytes(model.model)
+        measured = max(wanted.file_bytes[version], grown.size_bytes or 0, _LEAST_BYTES) + remote_bytes(model.model)
         opened[version] = dataclasses.replace(model, memory_bytes=measured, peak_bytes=grown.peak_bytes or 0)
     return opened
 
@@ -203,6 +206,8 @@ def _open_version(
     message.CopyFrom(wanted.written)
     message.name = name
     message.backend = backend_name(wanted, version, settings)
+    if settings.pool is not None:
+        pool_rules.save_memory(message)
     message.platform = message.platform or backend.platform
     message.default_model_filename = (
         message.default_model_filename

@@ -250,6 +250,14 @@ async def test_a_slow_store_does_not_hold_up_other_models(place: Place, tmp_path
                 assert len(store.asked) == 1
 
 
+async def test_a_small_model_counts_what_a_session_takes(place: Place, tmp_path: Path) -> None:
+    pools.write(place.catalog, "ns.small", {1: pools.version(pools.artifact(tmp_path / "m"))})
+    with pools.fetcher_here(place):
+        async with engine_of(place) as (engine, pool):
+            await ask(engine, pool, "small", width=4)
+            assert engine._servables["ns.small@1", ""].memory_bytes == 128 << 10
+
+
 async def test_a_version_is_prefetched_and_a_name_that_is_none_refused(place: Place, tmp_path: Path) -> None:
     pools.write(place.catalog, "ns.a", {1: pools.version(pools.artifact(tmp_path / "m"))})
     with pools.fetcher_here(place):
