@@ -70,7 +70,7 @@ def looked_for(tree: ast.AST) -> Iterator[str]:
             wanted = node.args if _name(node) in LOOK_FOR else []
         for each in (part for one in wanted for part in ast.walk(one)):
             if isinstance(each, ast.Constant) and isinstance(each.value, str | bytes):
-                yield each.value if isinstance(each.value, str) else each.value.decode()
+                yield each.value if isinstance(each.value, str) else each.value.decode(errors="replace")
 
 
 def _name(call: ast.Call) -> str:
