@@ -22,13 +22,11 @@ from serving_runtime.engine.loading import auto_complete_config, ensembles, open
 from serving_runtime.engine.loading.ensembles import EnsembleModel
 from serving_runtime.engine.loading.settings import LoadSettings
 from serving_runtime.engine.loading.warmup_samples import run_samples
+from serving_runtime.engine.memory.budget import LEAST_BYTES
 from serving_runtime.engine.memory.process_memory import growth
 from serving_runtime.engine.requests.classification import Labels
 
 logger = logging.getLogger(__name__)
-
-_LEAST_BYTES = 128 << 10
-"""What the smallest model takes, which is not measured while others are loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +130,7 @@ def open_versions(
             for number in opened.keys() - loaded.keys():
                 opened[number].model.close()
             raise VersionError(str(error), version) from error
-        measured = max(wanted.file_bytes[version], grown.size_bytes or 0, _LEAST_BYTES) + remote_bytes(model.model)
+        measured = max(wanted.file_bytes[version], grown.size_bytes or 0, LEAST_BYTES) + remote_bytes(model.model)
         opened[version] = dataclasses.replace(model, memory_bytes=measured, peak_bytes=grown.peak_bytes or 0)
     return opened
 

@@ -18,6 +18,8 @@ PEAK = 1.3
 NOT_ITS_OWN_BYTES = 64 * 2**20
 """Growth of a process during a load that is not the model's: libraries and requests."""
 
+LEAST_BYTES = 128 << 10
+"""What the smallest model takes, which is not measured while others are loaded."""
 COPIED_BYTES = 16 * 2**20
 """Files up to this size are in memory a second time while they are opened."""
 
@@ -111,7 +113,7 @@ def victims(lacking_bytes: int, idle: Iterable[Idle]) -> list[str] | None:
 
 def estimate_bytes(file_bytes: int) -> int:
     """Return the most memory that opening files of this size takes."""
-    return int(file_bytes * PEAK) + min(file_bytes, COPIED_BYTES)
+    return max(int(file_bytes * PEAK) + min(file_bytes, COPIED_BYTES), LEAST_BYTES)
 
 
 def shown(size_bytes: int) -> str:
