@@ -451,6 +451,7 @@ class Agent:
     async def _beat(self) -> None:
         """Write the heartbeat periodically, also during long rounds."""
         while True:
+            self._router.forget()
             self._files.retry()
             self._written.pop(self._layout.cluster_status, None)
             self._write_cluster_status()

@@ -5,6 +5,7 @@ and a request finds them in constant time with any number of services.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -74,8 +75,13 @@ Resources = Mapping[str, Resource]
 
 @dataclass(slots=True)
 class Renderer:
-    """Renders changes since its last call; the rest is cached."""
+    """Renders changes since its last call; the rest is cached.
 
+    Attributes:
+        renamed: how often `rename` gave the routes of a service another name, by the service's key.
+    """
+
+    renamed: Counter[str] = field(default_factory=Counter)
     _kept: dict[str, dict[str, tuple[Hashable, Resource]]] = field(default_factory=dict)
 
     def clusters(self, revisions: Iterable[RevisionEndpoints]) -> Resources:
@@ -98,8 +104,17 @@ class Renderer:
 
     def routes(self, services: Iterable[ServiceRoute]) -> Resources:
         """Return the routes of every service and preview."""
-        named = {service.key: service for service in with_previews(services)}
-        return self._rendered(Kind.ROUTES, named, routes, lambda service: service.is_on_demand)
+        found = ((self._routes_name(service), service) for service in with_previews(services))
+        named = {name: (service, name) for name, service in found}
+        return self._rendered(Kind.ROUTES, named, lambda subject: routes(*subject), lambda each: each[0].is_on_demand)
+
+    def rename(self, names: Iterable[str]) -> None:
+        """Give the routes of these names other ones, so that Envoy drops them until requests need them again."""
+        self.renamed.update(name.partition("~")[0] for name in names)
+
+    def _routes_name(self, service: ServiceRoute) -> str:
+        number = self.renamed[service.key] if service.is_on_demand else 0
+        return f"{service.key}~{number}" if number else service.key
 
     def extensions(self, keys: CallerKeys, exceeded: RowsExceeded) -> Resources:
         """Return the filters that check the tokens of callers and limit their requests, each of what concerns it."""
@@ -119,11 +134,11 @@ class Renderer:
     def scopes(self, services: Iterable[ServiceRoute]) -> Resources:
         """Return the scopes of every service and preview."""
         named = {
-            scope_name(way, service.key): (way, service.key, service.is_on_demand)
+            scope_name(way, service.key): (way, service.key, self._routes_name(service), service.is_on_demand)
             for service in with_previews(services)
             for way in FOUND_BY
         }
-        return self._rendered(Kind.SCOPES, named, lambda each: scope(each[0], each[1], on_demand=each[2]))
+        return self._rendered(Kind.SCOPES, named, lambda each: scope(*each[:2], routes=each[2], on_demand=each[3]))
 
     def _rendered(
         self,

@@ -56,11 +56,11 @@ _JSON: Json = {
 }
 
 
-def routes(service: ServiceRoute) -> Json:
-    """Return the routes of one service."""
+def routes(service: ServiceRoute, name: str = "") -> Json:
+    """Return the routes of one service; `name` is theirs where it is not that of the service."""
     return {
         "@type": _ROUTES,
-        "name": service.key,
+        "name": name or service.key,
         "virtual_hosts": [
             {
                 "name": service.key,

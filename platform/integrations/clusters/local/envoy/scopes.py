@@ -42,16 +42,17 @@ def scope_name(found_by: str, key: str) -> str:
     return f"{found_by}/{key}"
 
 
-def scope(found_by: str, key: str, *, on_demand: bool = False) -> Json:
+def scope(found_by: str, key: str, *, routes: str = "", on_demand: bool = False) -> Json:
     """Return the scope that maps requests found this way to the service's routes.
 
     Args:
+        routes: their name; empty for that of the service.
         on_demand: Envoy requests the routes once a request needs them (`wake.routes_filter`).
     """
     return {
         "@type": _SCOPED_ROUTES,
         "name": scope_name(found_by, key),
-        "route_configuration_name": key,
+        "route_configuration_name": routes or key,
         "key": {"fragments": [{"string_key": part} for part in (found_by, *key.split("/"))]},
         **({"on_demand": True} if on_demand else {}),
     }

@@ -42,7 +42,7 @@ class _Known:
     """One kind as one Envoy knows it: versions by names.
 
     Attributes:
-        asked: the names it requested; None where it requested all.
+        asked: the names it requested, in their order; None where it requested all.
         answered: it has been sent a message; it waits for one, even an empty one, before it takes requests.
         settled: it has acknowledged or refused a message.
         sent: resources that it has, or has been sent and not refused.
@@ -50,7 +50,7 @@ class _Known:
         refused: why it did not take up a version.
     """
 
-    asked: set[str] | None
+    asked: dict[str, None] | None
     answered: bool = False
     settled: bool = False
     sent: dict[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class _Stream:
             kind = Kind(request.type_url)
             known = self.known.get(kind)
             if known is None:
-                known = self.known[kind] = _Known(None if kind.is_whole else set())
+                known = self.known[kind] = _Known(None if kind.is_whole else {})
                 known.sent = dict(request.initial_resource_versions)
                 known.acknowledged = dict(known.sent)
                 self.due.add(kind)
@@ -104,13 +104,13 @@ class _Stream:
                 for name in request.resource_names_subscribe:
                     self._requested(name)
             if known.asked is not None:
-                known.asked |= set(request.resource_names_subscribe)
-                known.asked -= set(request.resource_names_unsubscribe)
+                known.asked.update(dict.fromkeys(request.resource_names_subscribe))
                 for name in request.resource_names_subscribe:
                     # It requests again what it dropped meanwhile, with its cluster or scope.
                     if name not in request.initial_resource_versions:
                         known.sent.pop(name, None)
                 for name in request.resource_names_unsubscribe:
+                    known.asked.pop(name, None)
                     known.sent.pop(name, None)
                     known.acknowledged.pop(name, None)
             if sent := self._unanswered.pop(request.response_nonce, None):
@@ -222,6 +222,18 @@ class Discovery:
         known = self._stream.known.get(kind) if self._stream is not None else None
         versions = {(name, each.version) for name, each in self._resources.get(kind, {}).items()}
         return next((why for each, why in known.refused.items() if each in versions), "") if known is not None else ""
+
+    def has_on_demand(self, kind: Kind) -> list[str]:
+        """Return the names of the resources that Envoy has for a request, the first requested first."""
+        known = self._stream.known.get(kind) if self._stream is not None else None
+        if known is None or known.asked is None:
+            return []
+        resources = self._resources.get(kind, {})
+        return [
+            name
+            for name in known.asked
+            if name in known.acknowledged and name in resources and resources[name].on_demand
+        ]
 
     async def taken_up(self, *kinds: Kind, within_s: float) -> None:
         """Return when Envoy has acknowledged the set resources of these kinds.

@@ -22,6 +22,10 @@ from integrations.clusters.local.envoy.values import RevisionEndpoints, RowsExce
 Key = tuple[str, str]  # namespace and revision
 
 
+_MOST_ON_DEMAND, _LEFT_ON_DEMAND = 1000, 750
+"""Services at rest whose routes Envoy has: beyond the first number all but the second are dropped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Routing:
     """Desired routing of the gateway."""
@@ -40,6 +44,7 @@ class Router:
         self._renderer = Renderer()
         self._known: dict[Key, RevisionEndpoints] = {}
         self._keys: CallerKeys | None = None
+        self._services: tuple[ServiceRoute, ...] = ()
         self._exceeded = RowsExceeded()
         self.since: dict[Key, float] = {}
         self.confirmed: tuple[ServiceRoute, ...] = ()
@@ -64,11 +69,21 @@ class Router:
         if self._keys is not None:
             self._discovery.set(Kind.EXTENSIONS, self._renderer.extensions(self._keys, exceeded))
 
+    def forget(self) -> None:
+        """Have Envoy drop the routes on demand that it has had the longest, once it has many: each take 0.4 MiB."""
+        had = self._discovery.has_on_demand(Kind.ROUTES)
+        if len(had) > _MOST_ON_DEMAND:
+            self._renderer.rename(had[: len(had) - _LEFT_ON_DEMAND])
+            self._send_routes()
+
     def _set_routes(self, routing: Routing) -> None:
-        self._keys = routing.keys
+        self._keys, self._services = routing.keys, routing.services
         self._discovery.set(Kind.EXTENSIONS, self._renderer.extensions(routing.keys, self._exceeded))
-        self._discovery.set(Kind.ROUTES, self._renderer.routes(routing.services))
-        self._discovery.set(Kind.SCOPES, self._renderer.scopes(routing.services))
+        self._send_routes()
+
+    def _send_routes(self) -> None:
+        self._discovery.set(Kind.ROUTES, self._renderer.routes(self._services))
+        self._discovery.set(Kind.SCOPES, self._renderer.scopes(self._services))
 
     async def push(self, wanted: Routing) -> None:
         """Make Envoy route by `wanted`.
