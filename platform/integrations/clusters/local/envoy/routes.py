@@ -224,7 +224,8 @@ def _action(
     weighted = [backend for backend in way.backends if backend.share_percent]
     if not weighted:
         return {"direct_response": {"status": 503, "body": {"inline_string": _unserved(service)}}}
-    is_copied = way.affinity is None and pools.has_copies(weighted)
+    # Of services at rest there are thousands, and the expression of the other hash policy is a third of their memory.
+    is_copied = way.affinity is None and (service.is_at_rest or pools.has_copies(weighted))
     weighted = pools.entries(service, weighted) if is_copied else [replace(each, copies=()) for each in weighted]
     clusters: Json = {"clusters": [_weighted(service, backend, use) for backend in weighted]}
     timeout_s = 0 if use.is_grpc else service.request_timeout_s

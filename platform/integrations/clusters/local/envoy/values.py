@@ -139,8 +139,12 @@ class ServiceRoute:
         So it is with services at rest in pools, of which there are many, from the first load of their models on. Envoy
         reads whether a body has a limit before it has the routes.
         """
-        is_pooled = self.waits_for_pool or any(backend.pool for backend in self.backends)
-        return self.limits.request_bytes is None and is_pooled
+        return self.limits.request_bytes is None and (self.waits_for_pool or self.is_at_rest)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Return whether one revision has all requests, by the clusters of its pool."""
+        return any(backend.pool for backend in self.backends)
 
     @property
     def is_asleep(self) -> bool:

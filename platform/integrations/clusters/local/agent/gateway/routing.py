@@ -22,7 +22,7 @@ from integrations.clusters.local.envoy.values import RevisionEndpoints, RowsExce
 Key = tuple[str, str]  # namespace and revision
 
 
-_MOST_ON_DEMAND, _LEFT_ON_DEMAND = 1000, 750
+_MOST_ON_DEMAND, _LEFT_ON_DEMAND = 1500, 1200
 """Services at rest whose routes Envoy has: beyond the first number all but the second are dropped."""
 
 
@@ -70,7 +70,7 @@ class Router:
             self._discovery.set(Kind.EXTENSIONS, self._renderer.extensions(self._keys, exceeded))
 
     def forget(self) -> None:
-        """Have Envoy drop the routes on demand that it has had the longest, once it has many: each take 0.4 MiB."""
+        """Have Envoy drop the routes on demand that it has had the longest, once it has many: each take 0.3 MiB."""
         had = self._discovery.has_on_demand(Kind.ROUTES)
         if len(had) > _MOST_ON_DEMAND:
             self._renderer.rename(had[: len(had) - _LEFT_ON_DEMAND])
