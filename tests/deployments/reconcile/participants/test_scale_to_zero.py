@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from clusters.models import Cluster
-from common.errors import InvalidInput
 from deployments.models import Revision
 from deployments.services import service_apply
 from deployments.services.dry_run import service_plan
@@ -126,14 +125,6 @@ def test_one_whose_replica_cannot_start_is_degraded(sleeper: Platform) -> None:
     sleeper.until(lambda: sleeper.view().phase == "Degraded")
     sleeper.turn(seconds=timedelta(hours=1).total_seconds())
     assert wanted(sleeper) == {"digits-00001": 1}
-
-
-def test_other_clusters_refuse_it(platform: Platform) -> None:
-    Cluster.objects.create(name="local", kind="kubernetes", created_at=platform.clock())
-    platform.version(1)
-    platform.policy()
-    with pytest.raises(InvalidInput, match="only the gateway of the local cluster holds requests; write 1 or more"):
-        platform.apply(**SLEEPS)
 
 
 def test_a_plan_shows_the_measured_start_before_zero_is_allowed(platform: Platform) -> None:
