@@ -80,7 +80,7 @@ class Counts:
     batches: Batches = ()
 
 
-_OF_SAMPLE = tuple(each.name for each in fields(Sample))
+_OF_SAMPLE = tuple(each.name for each in fields(Sample) if each.name != "models")  # which count for no rollout
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from deployments.domain.analysis.evidence.totals import (
     stored_totals,
     totals_json,
 )
-from integrations.clusters.base import BatchTime, Sample
+from integrations.clusters.base import BatchTime, ModelTime, Sample
 
 EDGES = (100.0, 200.0, 500.0)
 START = 1000.0
@@ -203,6 +203,12 @@ def test_totals_survive_being_stored() -> None:
     pod = _pod(1, 0, 0, 0, in_flight=2, restarts=1)
     totals = add(begin([_gateway(90), ran], START), [_gateway(95), more, pod])
     assert stored_totals(json.loads(json.dumps(totals_json(totals)))) == totals
+
+
+def test_the_models_of_a_pools_replica_are_not_stored() -> None:
+    pool = replace(_replica(5, 0, 0, 0), models=(ModelTime("default.digits", 5, 1 << 20),))
+    [stored] = stored_totals(json.loads(json.dumps(totals_json(begin([pool], START))))).last.values()
+    assert stored == replace(pool, models=())
 
 
 def test_an_unknown_revision_has_no_counts() -> None:
