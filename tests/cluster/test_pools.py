@@ -318,7 +318,7 @@ def test_a_shared_pool_answers_for_services_of_the_namespaces_that_it_names_and_
         pools.again("digits", "strangers")
         return pools.driver.observe("strangers", "digits").message
 
-    until(lambda: "add thief to sharedWith" in refusal(), "its route is refused", WITHIN_S)
+    until(lambda: "add strangers to sharedWith" in refusal(), "its route is refused", WITHIN_S)
     until(lambda: pools.answer("digits", "strangers")[0] == 500, "the gateway has the refused route", WITHIN_S)
     until(lambda: pools.stolen("guests") == 200, "a route by hand of a namespace that may lead there", WITHIN_S)
     assert pools.stolen("strangers") == 500, "and the same of one that may not"
