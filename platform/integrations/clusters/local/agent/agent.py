@@ -327,7 +327,7 @@ class Agent:
                     service = self._services[key] = self._service(key)
                 was = service.desired, service.deleted, service.complaint
                 self._take(service, order)
-                self._copied |= self._pools.copy(key, service.desired)
+                self._copied |= self._pools.take_copies(key, service.desired)
                 is_same = was[1:] == (service.deleted, service.complaint)
                 if is_same and is_same_but_copies(was[0], service.desired):
                     self._copied.add(key)

@@ -136,7 +136,7 @@ class ServiceRoute:
     def is_on_demand(self) -> bool:
         """Return whether its routes are sent once a request needs them.
 
-        So it is with services at rest in pools, of which there are many, from the first load of their models on. Envoy
+        So it is with services at rest in pools, of which there are many, and before their models have loaded. Envoy
         reads whether a body has a limit before it has the routes.
         """
         return self.limits.request_bytes is None and (self.waits_for_pool or self.is_at_rest)

@@ -12,20 +12,12 @@ from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.pools import document, shard
 from integrations.clusters.kubernetes.manifests.routes.pooled import revision_at
 from integrations.clusters.kubernetes.manifests.routes.traffic_policy import traffic_policy
-from integrations.clusters.kubernetes.options import GatewayReference, ModelSource, NamespaceGateway, Options
+from integrations.clusters.kubernetes.options import GatewayReference, ModelSource, NamespaceGateway
+from tests.integrations._support.pool_options import OPTIONS
 
 POOL = DesiredRevision("warm-00001", "warm", "1", "", "", 2, 100, is_pool=True, pool_memory_bytes=1 << 30)
 STABLE = DesiredRevision("digits-00001", "digits", "1", "file:///models/a", "sha256:aa", 1, 90, pool="default/warm")
 CANARY = replace(STABLE, name="digits-00002", model_version="2", artifact_digest="sha256:bb", weight_percent=10)
-OPTIONS = Options(
-    GatewayReference("gateway", "gateways"),
-    "runtime:1",
-    models_from=ModelSource.REGISTRY,
-    name="eu",
-    control_plane_url="https://control.example.org",
-    payloads_folder="/payloads",
-    domain="models.example.org",
-)
 ARTIFACTS = "https://control.example.org/api/v1/clusters/eu/workloads/artifacts"
 
 

@@ -79,7 +79,7 @@ class Pools:
         self._pools[pool].services.discard(service)
         self._pools[pool].settled.discard(service)
 
-    def copy(self, pool: Key, desired: Desired) -> set[Key]:
+    def take_copies(self, pool: Key, desired: Desired) -> set[Key]:
         """Take how many copies the models of a pool are to have, and return the services where that has changed."""
         found: dict[str, int] = {}
         for revision in desired.revisions:

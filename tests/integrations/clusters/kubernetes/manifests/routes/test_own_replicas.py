@@ -10,22 +10,13 @@ from integrations.clusters.kubernetes.manifests import Manifest, render
 from integrations.clusters.kubernetes.manifests.names import OWN
 from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own, Seen, Stage, decide, spared
 from integrations.clusters.kubernetes.manifests.routes.pooled import WITHHOLD_POOLS_HEADERS
-from integrations.clusters.kubernetes.options import GatewayReference, ModelSource, Options
+from tests.integrations._support.pool_options import OPTIONS
 
 POOLED = DesiredRevision("digits-00001", "digits", "1", "file:///models/a", "sha256:aa", 1, 100, pool="default/warm")
 EARNED = replace(POOLED, own_replicas=2, own_since=1.0)
 CANARY = replace(EARNED, name="digits-00002", model_version="2", artifact_digest="sha256:bb", weight_percent=0)
 NAME, OTHER = POOLED.name, CANARY.name
 CLOSED = {"type": "Exact", "name": "fairlead-group", "value": "none"}
-OPTIONS = Options(
-    GatewayReference("gateway", "gateways"),
-    "runtime:1",
-    models_from=ModelSource.REGISTRY,
-    name="eu",
-    control_plane_url="https://control.example.org",
-    payloads_folder="/payloads",
-    domain="models.example.org",
-)
 
 
 def desired(*revisions: DesiredRevision, **more: Any) -> Desired:
