@@ -215,7 +215,11 @@ def _refuse_without_waker(row: Cluster, file: ClusterFile) -> None:
     """Raise InvalidInput where services may have no replicas, and nothing would start the first one."""
     if file.options.waker is not None:
         return
-    sleepers = row.services.filter(deleting_at=None, document__spec__predictor__minReplicas=0)
+    sleepers = row.services.filter(
+        deleting_at=None,
+        document__spec__predictor__minReplicas=0,
+        document__spec__predictor__pool__isnull=True,  # a pool answers for the others
+    )
     found = sleepers.order_by("namespace", "name").values_list("namespace", "name").first()
     if found is not None:
         raise InvalidInput(

@@ -321,3 +321,6 @@ def test_a_waker_stays_as_long_as_services_may_have_no_replicas(platform: Platfo
     apply(waker={**waker, "name": "another"})
     InferenceService.objects.update(document=_file(platform, "production"))
     apply()
+    file["spec"]["predictor"]["pool"] = "warm"
+    InferenceService.objects.update(document=file)
+    apply()  # the pool answers while it has no replicas
