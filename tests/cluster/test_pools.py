@@ -17,6 +17,7 @@ import pytest
 from common.errors import Unavailable
 from integrations.clusters.base import Desired, DesiredRevision, ObservedRevision
 from integrations.clusters.kubernetes.api import resource_types
+from integrations.clusters.kubernetes.apply import ownership_configmap
 from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import CATALOG, SERVICE
 from integrations.clusters.kubernetes.options import ModelSource
@@ -97,10 +98,9 @@ class Pools:
         return sum(f'model="{name}"' in page for page in pages)
 
     def seen(self, service: str) -> ObservedRevision:
-        """Apply once more, and return the service's only revision."""
+        """Apply once more, and return the service's newest revision; one before it may still end."""
         self.again(service)
-        (found,) = self.driver.observe("default", service).revisions
-        return found
+        return self.driver.observe("default", service).revisions[-1]
 
     def until_own_answer(self, service: str, replicas: int) -> None:
         """Wait until its own replicas answer, so many; for 0 the pool, and nothing of them is left."""
@@ -113,6 +113,12 @@ class Pools:
             return bool(seen.pooled_as) and not any(self._list(kind, SERVICE, service) for kind in kinds)
 
         until(look, f"{replicas} own replicas answer", WITHIN_S)
+
+    def pool_of(self, service: str) -> str:
+        """Apply once more, and return the pool that the cluster knows for a service."""
+        self.again(service)
+        entry = ownership_configmap.read(self.harness.api, "default", service)
+        return "" if entry is None else entry.pool
 
     def answered(self, service: str) -> dict[str, int]:
         """Return how many requests each own replica has answered."""
@@ -292,6 +298,34 @@ def test_own_replicas_come_end_and_roll_out_and_no_request_is_lost(pools: Pools)
     more = {name: number - before[name] for name, number in pools.answered("digits").items()}
     assert min(more.values()) >= 5, f"a header that the gateway hashes picks no replica: {more}"
 
+    pools.delete_all()
+
+
+def test_a_service_moves_out_of_its_pool_and_back_into_it_and_no_request_is_lost(pools: Pools) -> None:
+    pools.until("warm", DesiredRevision("warm-00001", "warm", "1", "", "", 2, 100, is_pool=True))
+    pooled = pools.revision("digits", 2, 100)
+    pools.until("digits", pooled)
+    until(lambda: pools.answer("digits")[0] == 200, "the gateway has its routes", WITHIN_S)
+    outside = replace(pools.revision("digits", 3, 0), pool="", replicas=2)
+    again = pools.revision("digits", 5, 0)
+    with Traffic(pools.harness.gateway.url, headers={"fairlead-model-version": "9"}) as traffic:
+        traffic.until_sent(20, WITHIN_S)
+        for before, canary in ((pooled, outside), (outside, again)):
+            shared = [replace(before, weight_percent=70), replace(canary, weight_percent=30)]
+            pools.until("digits", replace(before, weight_percent=100), replace(canary, weight_percent=0))
+            traffic.until_sent(20, WITHIN_S)
+            pools.until("digits", *shared)
+            until(lambda: len({name for name, _ in traffic.outcomes[-40:]}) == 2, "both answer", WITHIN_S)
+            pools.until("digits", replace(before, weight_percent=0), replace(canary, weight_percent=100))
+            pools.until("digits", replace(canary, weight_percent=100))
+            traffic.until_sent(40, WITHIN_S)
+            if canary is outside:
+                until(lambda: not pools.pool_of("digits"), "it has left the pool", WITHIN_S)
+        pools.until_own_answer("digits", 0)
+        traffic.until_sent(40, WITHIN_S)
+    assert traffic.failures == [], f"of {len(traffic.outcomes)} requests"
+    assert set(traffic.by_revision()) == {pooled.name, outside.name, again.name}
+    assert pools.answer("digits") == (200, again.name, [5, 10, 15, 20])
     pools.delete_all()
 
 

@@ -15,7 +15,8 @@ from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
 from integrations.clusters.kubernetes.apply.ownership_configmap import POOL
 from integrations.clusters.kubernetes.manifests import policies
-from integrations.clusters.kubernetes.manifests.names import ledger_name, pool_at
+from integrations.clusters.kubernetes.manifests.names import OWN, ledger_name, pool_at
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import Stage
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.kubernetes.watches.cached_api import CachedApi
 
@@ -57,7 +58,7 @@ class Unchanged:
         if mark is not None and self._has(self._applied, key, mark) and self._applied[key].of == desired:
             return []
         found = apply(desired)
-        if mark is not None and not found and self._mark(key, guarded) == mark:
+        if mark is not None and not found and self._mark(key, guarded) == mark and not self._waits(key):
             self._keep(self._applied, key, _Kept(desired, mark, self._clock() + _FOR_S))
         return found
 
@@ -89,6 +90,12 @@ class Unchanged:
             found.append(self._cache.mark(*pool_at(pool, namespace), self._needed))
         marks = tuple(each for each in found if each is not None)
         return marks if len(marks) == len(found) else None
+
+    def _waits(self, key: tuple[str, str]) -> bool:
+        """Return whether the service's requests move between a pool and own replicas, which takes time besides."""
+        route = {} if self._cache is None else self._cache.get(resource_types.HTTP_ROUTE, *key) or {}
+        said = route.get("metadata", {}).get("annotations", {}).get(OWN, Stage.POOL)
+        return Stage.of(said) not in (Stage.POOL, Stage.PLAIN)
 
     def _has(self, kept: "OrderedDict[tuple[str, str], _Kept]", key: tuple[str, str], mark: _Marks) -> bool:
         found = kept.get(key)

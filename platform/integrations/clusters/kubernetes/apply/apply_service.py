@@ -32,13 +32,14 @@ from integrations.clusters.kubernetes.manifests.names import (
     backend,
     companion_name,
     endpoints_of,
+    pool_at,
     pool_of,
     replicas_name,
     tap_name,
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.pools import pool_of_service
-from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own, own_revisions
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own, moves, own_revisions
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads import claims, queues
 from integrations.clusters.kubernetes.manifests.workloads.companion import is_companion_autoscaled
@@ -78,6 +79,8 @@ class Applier:
     def _apply(self, desired: Desired, entry: Entry) -> list[Drift]:
         options = self.options.of_namespace(desired.namespace, desired.shared_with)
         at, pool = pool_of_service(desired)
+        if entry.pool and not pool:  # it has left that pool, and routes may still lead there
+            at, pool = pool_at(entry.pool, desired.namespace)
         hashes = bool(pool) and self._hashes(options)
         kinds = self._pruned(desired, entry, hashes=hashes)
         there = {kind: self._list(kind, desired.namespace, desired.service) for kind in kinds}
@@ -90,7 +93,10 @@ class Applier:
         if pool:
             entry = self._in_pool(desired, entry, (at, pool), slices, own_replicas.spare(desired, routes))
             own, slices = own_replicas.decided(self.api, desired, entry, there, slices, options=options)
-        desired, given = _able(desired, slices, own.present if own.answers else entry.loaded, own)
+        if own.has_left:
+            entry = ownership_configmap.forget_pool(self.api, desired.namespace, entry)
+        desired, given = _able(desired, slices, _loaded(desired, entry, own), own)
+        hashes = hashes and not own.stage.is_plain
         before = confirmed_before(desired.service, routes, options)
         keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
         wanted = {each["kind"] for each in policies(desired)}
@@ -101,9 +107,9 @@ class Applier:
             desired, given, options, keys=keys, is_held=is_held, hashes=hashes, waits=waits, beside_pool=own
         )
         manifests = self._finished(desired, manifests, there, options)
-        # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one. And who may no longer reach a
-        # pool is kept from it before its entry forgets that they could.
-        early = (*resource_types.AUTOSCALERS, resource_types.REFERENCE_GRANT)
+        # Before another kind of autoscaler comes: KEDA refuses a Deployment that has one. Who may no longer reach a
+        # pool is kept from it before its entry forgets that they could. A hash ends before weights change for it.
+        early = (*resource_types.AUTOSCALERS, resource_types.REFERENCE_GRANT, resource_types.TRAFFIC_POLICY)
         self._prune({kind: there[kind] for kind in early if kind in there}, manifests)
         found: list[Drift] = []
         conflicts = []
@@ -160,7 +166,10 @@ class Applier:
 
         The entry names the pool before the catalog names the service. The pool loads all revisions but the spare ones.
         """
-        namespace, pooled = desired.namespace, {each.name: each.model_version for each in desired.revisions}
+        namespace, pooled = (
+            desired.namespace,
+            {each.name: each.model_version for each in desired.revisions if each.pool},
+        )
         there, name = at
         pool = name if there == namespace else f"{there}/{name}"
         try:
@@ -174,7 +183,8 @@ class Applier:
                 return known
             pool_catalog.put(self.api, desired, at, self.options)
             every = [each for each in slices if endpoints_of(each["metadata"]["labels"]) == replicas_name(name)]
-            awaited = replace(desired, revisions=tuple(each for each in desired.revisions if each.name not in spare))
+            names = pooled.keys() - spare
+            awaited = replace(desired, revisions=tuple(each for each in desired.revisions if each.name in names))
             asked = pool_loads.loaded(awaited, known, every, self.options, time.time())
             return ownership_configmap.write_pool(self.api, namespace, known, asked)
         except Conflict as error:
@@ -341,6 +351,13 @@ class _ChangedError(Exception):
     """A route was changed since it was read: read again."""
 
 
+def _loaded(desired: Desired, entry: Entry, own: Own) -> Collection[str]:
+    """Return the revisions in a pool that may get requests: in a move the pool, too, has to have loaded them once."""
+    if own.stage.is_pools:
+        return entry.loaded
+    return own.present & entry.loaded if moves(desired) else own.present
+
+
 def _able(
     desired: Desired, slices: Sequence[Json], loaded: Collection[str], own: Own
 ) -> tuple[Desired, dict[str, int]]:
@@ -351,15 +368,17 @@ def _able(
     in a pool the slices are the pool's, and `loaded` the revisions that it has loaded; where own replicas answer both
     are of these.
     """
-    able = serving(slices)
+    able, in_pool = serving(slices), own.stage.is_pools
     names = {
-        each.name: {replicas_name(pool_of(each))} if each.pool and not own.answers else {each.name, backend(each)}
+        each.name: {replicas_name(pool_of(each))} if each.pool and in_pool else {each.name, backend(each)}
         for each in desired.revisions
     }
     ready = {revision: min(len(able[name]) for name in its) for revision, its in names.items()}
     ready |= {each.name: 0 for each in desired.revisions if each.pool and each.name not in loaded}
     claims = [Claim(each.name, each.weight_percent, ready.get(each.name, 0)) for each in desired.revisions]
     given = shares(claims)
+    if moves(desired) and in_pool and not any(given.values()):  # those outside it get none yet
+        given = shares([replace(each, weight_percent=1) for each in claims])
     if not any(given.values()):
         given = {claim.revision: claim.weight_percent for claim in claims}
     revisions = tuple(

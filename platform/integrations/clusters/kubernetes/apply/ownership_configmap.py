@@ -8,6 +8,7 @@ Nothing depends on it by an owner reference: where somebody deletes it, the next
 import json
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from common.errors import Conflict, Unavailable
@@ -73,6 +74,13 @@ def write_pool(api: Api, namespace: str, entry: Entry, wanted: Entry) -> Entry:
     }
     changes = {"metadata": {"resourceVersion": entry.resource_version}, "data": data}
     return _entry(api.merge(CONFIG_MAP, namespace, entry.name, changes))
+
+
+def forget_pool(api: Api, namespace: str, entry: Entry) -> Entry:
+    """Return the entry of a service that has left its pool; one that others changed meanwhile forgets it later."""
+    with suppress(Conflict):
+        return write_pool(api, namespace, entry, replace(entry, pool="", pooled={}, loaded=frozenset(), failures={}))
+    return entry
 
 
 def close(api: Api, namespace: str, service: str, generation: int) -> Entry | None:

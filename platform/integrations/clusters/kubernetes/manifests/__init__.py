@@ -88,8 +88,9 @@ def deployments(desired: Desired, options: Options) -> list[Manifest]:
     """Return the Deployments alone, of revisions and their companions; raises as `render` does."""
     refuse_unknown(desired)
     made = []
-    there = [each for each in desired.revisions if not each.pool or each.own_replicas or each.pod_templates]
-    for revision in (as_own(each) if each.pool else each for each in there):
+    own = earned(desired)
+    there = [each for each in desired.revisions if not each.pool or each.name in own or each.pod_templates]
+    for revision in (as_own(desired, each) if each.pool else each for each in there):
         made.append(deployment.deployment(desired, revision, options))
         made += [each for each in companions(desired, revision, options) if each["kind"] == "Deployment"]
     return patched(desired, queues.follow_templates(made))

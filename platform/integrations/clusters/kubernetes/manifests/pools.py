@@ -109,10 +109,16 @@ def refuse_impossible(desired: Desired) -> None:
         if revision.pool and (what := next(_impossible(desired, revision), "")):
             why = f"is in pool {revision.pool}, which {what}; leave the pool out"
             raise InvalidInput(f"{revision.name} {why}", field="pool")
-    if len({(each.pool, each.is_pool) for each in desired.revisions}) > 1:
+    if len({each.is_pool for each in desired.revisions}) > 1:
         raise InvalidInput(
-            f"{desired.service} has revisions in different pools, or in one and in none; on Kubernetes a service stays "
-            "where it began, so make another service there and delete this one",
+            f"{desired.service} has revisions that are a pool and others that are not; make another service and delete "
+            "this one",
+            field="pool",
+        )
+    if len(pools := sorted({each.pool for each in desired.revisions if each.pool})) > 1:
+        raise InvalidInput(
+            f"{desired.service} is in pool {pools[0]}, and is to be in {pools[1]} too; on Kubernetes a service moves "
+            "from one pool to another by way of replicas of its own: leave pool out, and name the other one after that",
             field="pool",
         )
 

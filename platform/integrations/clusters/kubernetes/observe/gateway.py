@@ -20,9 +20,10 @@ from integrations.clusters.kubernetes.manifests.names import (
     PREVIEW,
     match_route,
     no_endpoints_name,
+    replicas_name,
     revision_of,
 )
-from integrations.clusters.kubernetes.manifests.routes.client_groups import from_json
+from integrations.clusters.kubernetes.manifests.routes.client_groups import from_json, is_closed
 from integrations.clusters.kubernetes.manifests.routes.pooled import revision_at
 from integrations.clusters.kubernetes.options import GatewayReference, Options
 
@@ -139,12 +140,18 @@ def policy_problem(policy: Json, gateway: GatewayReference) -> str:
     return f"the gateway {gateway.name} has not taken up {what} yet"
 
 
+def leads_to_pool(pool: str, routes: Sequence[Json]) -> bool:
+    """Return whether a rule of a service's routes leads to a pool's replicas."""
+    rules = [rule for route in routes for rule in route["spec"]["rules"]]
+    return any(each["name"] == replicas_name(pool) for rule in rules for each in rule.get("backendRefs", ()))
+
+
 def _main(service: str, routes: Sequence[Json]) -> Json | None:
     return next((each for each in routes if each["kind"] == "HTTPRoute" and _name(each) == service), None)
 
 
 def _asked(route: Json) -> Routed:
-    infer = route["spec"]["rules"][0]
+    infer = next((each for each in route["spec"]["rules"] if not is_closed(each)), route["spec"]["rules"][0])
     copies = [each["requestMirror"] for each in infer.get("filters", ()) if each["type"] == "RequestMirror"]
     annotations = route["metadata"]["annotations"]
     return Routed(
@@ -161,7 +168,8 @@ def _weights(backends: Sequence[Json]) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     for each in backends:
         found[revision_at(each)] += each["weight"]
-    return dict(found)
+    factor = max(1, found.total() // 100)  # those of own replicas beside a pool are larger
+    return {revision: weight // factor for revision, weight in found.items()}
 
 
 def _before(route: Json) -> Routed:

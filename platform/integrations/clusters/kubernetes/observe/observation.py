@@ -30,11 +30,11 @@ from integrations.clusters.kubernetes.manifests.names import (
     revision_of,
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
-from integrations.clusters.kubernetes.manifests.routes.own_replicas import Stage
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import BETWEEN, Stage
 from integrations.clusters.kubernetes.observe.containers import restarts_of, runtime_of
 from integrations.clusters.kubernetes.observe.drift import is_woken
 from integrations.clusters.kubernetes.observe.failures import failure_of, moment, statuses
-from integrations.clusters.kubernetes.observe.gateway import confirmation
+from integrations.clusters.kubernetes.observe.gateway import confirmation, leads_to_pool
 from integrations.clusters.kubernetes.options import GatewayReference
 
 Json = Mapping[str, Any]
@@ -129,6 +129,9 @@ def observed_in_pool(
 ) -> Observed:
     """Return a service whose revisions a pool answers for: each has the pool's replicas, or its own once they answer.
 
+    While it moves into the pool, or out of it, other revisions are not in the pool: these get requests, and those in it
+    have own replicas, once the routes are those of a service without a pool.
+
     Args:
         found: routes and policies of the service, and what it has of own replicas.
         pool: the pool's objects.
@@ -140,17 +143,19 @@ def observed_in_pool(
     taking = [replace(_as_its_own(each), namespace=there) for each in every if each.phase is ReplicaPhase.READY]
     confirmed = confirmation(service, found.routes, gateway, found.policies)
     routed = confirmed.routed
-    own = _replicas(found)
-    answering = (_names(found.deployments) | own.keys()) if routed.own == Stage.OWN else set()
-    by_own = {
-        each.name: each
-        for each in observed(namespace, service, entry, found, gateway).revisions
-        if each.name in answering
-    }
+    own, its = _replicas(found), observed(namespace, service, entry, found, gateway)
+    outside = [each for each in its.revisions if each.name not in entry.pooled]
+    stage = Stage.of(routed.own)
+    in_pool = stage.is_pools and (not outside or leads_to_pool(name, found.routes))
+    is_early = bool(entry.pooled) and (in_pool or stage in (Stage.OWN, Stage.MOVED, Stage.TWICE))
+    by_own = {} if in_pool else {each.name: each for each in its.revisions if each.name in entry.pooled}
+    if outside and not in_pool:
+        by_own = {each: _moving(each, by_own.get(each), entry, taking) for each in entry.pooled}
     return Observed(
         namespace=namespace,
         service=service,
-        generation=entry.generation if entry.leaving else routed.generation,
+        # In between the service gets turns as one that changes.
+        generation=entry.generation if entry.leaving else routed.generation - (stage in BETWEEN),
         revisions=tuple(
             by_own.get(name)
             or ObservedRevision(
@@ -163,9 +168,10 @@ def observed_in_pool(
                 own=tuple(own.get(name, ())),
             )
             for name, version in sorted(entry.pooled.items())
-        ),
+        )
+        + tuple(_before_own(each, entry.pool) if is_early else each for each in outside),
         message=confirmed.problem,
-        preview=routed.preview if taking or routed.preview in by_own else "",
+        preview=(routed.preview if taking or routed.preview in by_own else "") or its.preview,
         gateway_counts=False,
     )
 
@@ -173,6 +179,30 @@ def observed_in_pool(
 def _as_its_own(replica: ObservedReplica) -> ObservedReplica:
     """Return a pool's replica without what is of the pool alone: its failures, and when it was restarted."""
     return replace(replica, restarts=0, failure=None, restart_number=0)
+
+
+def _moving(
+    name: str, own: ObservedRevision | None, entry: Entry, members: Sequence[ObservedReplica]
+) -> ObservedRevision:
+    """Return a revision in a pool while others outside it answer: its own replicas once the pool has loaded it."""
+    if own is not None and name in entry.loaded:
+        return own
+    if name in entry.loaded:
+        return ObservedRevision(name, 0, (ObservedReplica(name, ReplicaPhase.STARTING, message="its replicas start"),))
+    message = entry.failures[name][0] if name in entry.failures else ""
+    return ObservedRevision(name, 0, (_waiting(name, entry, members),), message=message)
+
+
+def _before_own(revision: ObservedRevision, pool: str) -> ObservedRevision:
+    """Return a revision outside a pool before routes are those of a service without one: it gets no requests yet."""
+    message = f"it gets requests once replicas of its service's own answer in place of pool {pool}"
+    waiting = (
+        replace(each, phase=ReplicaPhase.STARTING, message=each.message or message)
+        if each.phase is ReplicaPhase.READY
+        else each
+        for each in revision.replicas
+    )
+    return replace(revision, weight_percent=0, replicas=tuple(waiting))
 
 
 def _waiting(name: str, entry: Entry, members: Sequence[ObservedReplica]) -> ObservedReplica:

@@ -168,7 +168,11 @@ def test_a_pool_for_all_namespaces_is_refused_since_a_grant_names_each() -> None
         render(desired(POOL, service="warm", shared_with=("*",)), {}, OPTIONS)
 
 
-def test_a_service_stays_where_it_began() -> None:
-    own = replace(CANARY, pool="")
-    with pytest.raises(InvalidInput, match="digits has revisions in different pools, or in one and in none"):
-        render(desired(STABLE, own), {}, OPTIONS)
+def test_a_service_moves_to_another_pool_by_way_of_own_replicas() -> None:
+    there = replace(CANARY, pool="default/cold")
+    with pytest.raises(
+        InvalidInput, match=r"digits is in pool default/cold, and is to be in default/warm too.*leave pool out"
+    ):
+        render(desired(STABLE, there), {}, OPTIONS)
+    with pytest.raises(InvalidInput, match="digits has revisions that are a pool and others that are not"):
+        render(desired(STABLE, replace(CANARY, pool="", is_pool=True)), {}, OPTIONS)

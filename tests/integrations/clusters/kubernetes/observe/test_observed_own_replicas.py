@@ -1,5 +1,6 @@
 """A service in a pool as it is observed while its own replicas start, answer and end, and how its stage is kept."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,6 +93,49 @@ def test_own_replicas_that_answer_and_are_not_ready_have_no_requests() -> None:
     revision = seen(Stage.OWN, ready=False)
     assert [each.phase for each in revision.replicas] == [ReplicaPhase.STARTING]
     assert (revision.ready_replicas, revision.weight_percent) == (0, 0)
+
+
+OUTSIDE = "digits-00002"
+
+
+def moving(stage: Stage, *, loaded: bool = True, own: bool = True) -> dict[str, ObservedRevision]:
+    """Return what is seen of a revision in a pool and of one outside it; each has a ready pod of its own."""
+    names = {OUTSIDE: OUTSIDE, **({NAME: "own"} if own else {})}
+    labels = {name: {SERVICE: "digits", REVISION: name} for name in names}
+    found = Found(
+        deployments=[{"metadata": {"name": name}, "spec": {"replicas": 1}} for name in names],
+        pods=[_pod(pod, labels[name]) for name, pod in names.items()],
+        slices=[_slice(pod, labels[name]) for name, pod in names.items()],
+        routes=[_route(stage, confirmed=True, before=None)],
+    )
+    of_pool = Found(pods=[_pod("warm", {SERVICE: "warm"})], slices=[_slice("warm", {SERVICE: "warm"})])
+    entry = ENTRY if loaded else replace(ENTRY, loaded=frozenset())
+    seen = observed_in_pool("default", "digits", entry, found, GATEWAY, pool=of_pool)
+    return {each.name: each for each in seen.revisions}
+
+
+@pytest.mark.parametrize(
+    ("stage", "answering", "is_ready"),
+    [
+        pytest.param(Stage.POOL, "warm", False, id="the pool answers"),
+        pytest.param(Stage.OWN, "own", False, id="own replicas answer, by rules beside the pool's"),
+        pytest.param(Stage.TWICE, "own", False, id="rules of old are still there"),
+        pytest.param(Stage.PLAIN, "own", True, id="routes are those of a service without a pool"),
+    ],
+)
+def test_a_revision_outside_the_pool_is_ready_once_routes_are_ordinary_ones(
+    stage: Stage, answering: str, is_ready: bool
+) -> None:
+    found = moving(stage)
+    assert [each.name for each in found[NAME].replicas] == [answering]
+    assert found[OUTSIDE].ready_replicas == is_ready
+    assert is_ready or "gets requests once" in found[OUTSIDE].replicas[0].message
+
+
+def test_a_revision_that_comes_into_a_pool_is_ready_once_it_is_loaded_and_has_own_replicas() -> None:
+    unloaded, without = moving(Stage.PLAIN, loaded=False)[NAME], moving(Stage.PLAIN, own=False)[NAME]
+    assert (unloaded.ready_replicas, unloaded.replicas[0].message) == (0, "pool warm loads its model")
+    assert (without.ready_replicas, without.replicas[0].message) == (0, "its replicas start")
 
 
 def test_what_was_confirmed_is_as_a_release_before_wrote_it_while_the_pool_answers() -> None:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
+from typing import Any
 
 from common.errors import InvalidInput
 from integrations.clusters.base import HeaderMatch, MatchKind
@@ -25,6 +26,12 @@ PER_ROUTE = 5
 _MOST = 64
 EMPTY_GROUP: Sequence[Sequence[Manifest]] = (({"type": "Exact", "name": "fairlead-group", "value": "none"},),)
 """The match of a group's route while the group is empty."""
+
+
+def is_closed(rule: Mapping[str, Any]) -> bool:
+    """Return whether a rule matches no request, since each of its matches is of an empty group."""
+    closed = EMPTY_GROUP[0][0]
+    return all(closed in match.get("headers", ()) for match in rule.get("matches", ({},)))
 
 
 def alternatives(match: Sequence[HeaderMatch]) -> list[list[Manifest]]:

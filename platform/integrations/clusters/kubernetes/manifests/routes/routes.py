@@ -27,6 +27,7 @@ from integrations.clusters.kubernetes.manifests.names import (
     GENERATION,
     MATCH,
     OWN,
+    OWN_SINCE,
     PREVIEW,
     SERVICE_METADATA,
     Manifest,
@@ -42,7 +43,7 @@ from integrations.clusters.kubernetes.manifests.names import (
 )
 from integrations.clusters.kubernetes.manifests.routes.calls import Calls, of_group, of_service, of_version
 from integrations.clusters.kubernetes.manifests.routes.client_groups import EMPTY_GROUP, by_route, to_json
-from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import OWN_FACTOR, Own, Stage
 from integrations.clusters.kubernetes.manifests.routes.pooled import WITHHOLD_POOLS_HEADERS, filters_of
 from integrations.clusters.kubernetes.manifests.routes.rules import (
     ANYBODY,
@@ -51,6 +52,7 @@ from integrations.clusters.kubernetes.manifests.routes.rules import (
     filtered,
     grpc_rules,
     http_rules,
+    most_http_rules,
     preflight_rule,
 )
 from integrations.clusters.kubernetes.manifests.routes.security_policy import WITHHOLD_TOKEN
@@ -87,8 +89,9 @@ def routes(
     annotations = {GENERATION: str(desired.generation), PREVIEW: desired.preview}
     if groups := {each.name: each.match for each in revisions if each.match}:
         annotations[MATCH] = to_json(groups)
-    if any(share.own for share in own):
-        annotations[OWN] = beside.stage.value
+    is_pooled = any(each.pool for each in revisions)
+    if any(share.own for share in own) or (is_pooled and beside.stage is not Stage.POOL):
+        annotations |= {OWN: beside.stage.value, OWN_SINCE: f"{beside.since:.3f}"}
     made[-1]["metadata"]["annotations"] = annotations
     return [*made, *closed]
 
@@ -109,8 +112,12 @@ class _Address:
     @property
     def mount(self) -> str:
         """Return where the service's calls are at its backends: below a path at replicas of a pool."""
-        is_pooled = any(each.pool for each in self.desired.revisions)
-        return f"/serving/{self.desired.namespace}/{self.desired.service}" if is_pooled else ""
+        return "" if self.is_plain else f"/serving/{self.desired.namespace}/{self.desired.service}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the first rules lead to the revisions' own Services, not to a pool."""
+        return self.beside.stage.is_plain or not any(each.pool for each in self.desired.revisions)
 
     @property
     def host(self) -> str:
@@ -152,13 +159,14 @@ def _parent(kind: str, gateway: GatewayReference) -> Manifest:
 
 
 def _share(address: _Address, revision: DesiredRevision, weight: int, mirror_percent: int = 0) -> Share:
-    if revision.pool:
-        at = pool_namespace(revision)
-        there = "" if at == address.desired.namespace else at
-        own = revision.name if address.beside.knows(revision.name) else ""
-        filters = filters_of(address.desired, revision)
-        return Share(replicas_name(pool_of(revision)), weight, filters=filters, namespace=there, own=own)
-    return Share(backend(revision), weight, mirror_percent, explain_backend(revision))
+    own = backend(revision) if address.beside.knows(revision) else ""
+    if address.is_plain:
+        return Share(backend(revision), weight, mirror_percent, explain_backend(revision), own=own)
+    pooled = revision if revision.pool else next(each for each in address.desired.revisions if each.pool)
+    at, filters = pool_namespace(pooled), filters_of(address.desired, revision)
+    there = "" if at == address.desired.namespace else at
+    taken = weight if revision.pool or own else 0  # one outside the pool gets requests once own replicas answer
+    return Share(replicas_name(pool_of(pooled)), taken, filters=filters, namespace=there, own=own)
 
 
 def _http(
@@ -177,12 +185,15 @@ def _http(
         timeout_s = address.desired.request_timeout_s
         first, second = _whose(address, shares, whose)
         made = http_rules(prefix, calls, shares, whose=first, mirrors=mirrors, timeout_s=timeout_s, mount=address.mount)
+        fewer = most_http_rules(calls) - len(made) if whose is ANYBODY else 0
         if address.desired.cors is not None and name == address.name:
             made.append(preflight_rule(prefix, shares))
         if any(revision.explainer is not None for revision in address.desired.revisions):
             # Last: a rule's place is its cluster's name in Envoy, and those before keep theirs.
             made += explain_rules(prefix, calls, shares, whose=whose, timeout_s=timeout_s)
-        if its := _own(shares):
+        if its := _own(address, shares):
+            # They keep their places where the first ones become others, of which there are more or fewer.
+            made += http_rules(prefix, calls, shares[:1], whose=EMPTY_GROUP, mount=address.mount)[:1] * fewer
             known = http_rules(prefix, calls, its, whose=second, timeout_s=timeout_s)
             made += filtered(known, WITHHOLD_POOLS_HEADERS)
         return made
@@ -200,7 +211,7 @@ def _grpc(address: _Address, shares: Sequence[Share], *, name: str = "", whose: 
     first, second = _whose(address, shares, whose)
 
     def rules(named: Sequence[Manifest]) -> list[Manifest]:
-        made, its = grpc_rules(shares, named=named, whose=first), _own(shares)
+        made, its = grpc_rules(shares, named=named, whose=first), _own(address, shares)
         known = grpc_rules(its, named=named, whose=second) if its else []
         return [*made, *filtered(known, WITHHOLD_POOLS_HEADERS)]
 
@@ -210,18 +221,28 @@ def _grpc(address: _Address, shares: Sequence[Share], *, name: str = "", whose: 
         yield address.grpc(address.of_host(name), rules([]), host=address.host)
 
 
-def _own(shares: Sequence[Share]) -> list[Share]:
-    """Return the shares of revisions whose own replicas a route knows, as these have them."""
-    return [replace(each, backend=each.own, filters=(), namespace="", own="") for each in shares if each.own]
+def _own(address: _Address, shares: Sequence[Share]) -> list[Share]:
+    """Return the shares of revisions whose own replicas a route knows, as these have them.
+
+    With the gateway's hash, by `traffic_policy.py`, their weights are twice as large, in the same proportions: Envoy
+    takes a cluster whose policy has changed, and all that come after it, only with other endpoints, and a weight is a
+    part of these.
+    """
+    factor = 1 if address.is_plain else OWN_FACTOR
+    return [
+        replace(each, backend=each.own, weight=factor * each.weight, filters=(), namespace="", own="")
+        for each in shares
+        if each.own
+    ]
 
 
 def _whose(address: _Address, shares: Sequence[Share], whose: _Whose) -> tuple[_Whose, _Whose]:
-    """Return the matches of the rules to pools, or to all else, and of those to own replicas beside a pool.
+    """Return the matches of the first rules, and of those to own replicas beside a pool.
 
     These answer where all revisions with requests of the route have some; a rule has replicas of one kind alone.
     """
     taking = [each for each in shares if each.weight]
-    if address.beside.answers and taking and all(each.own for each in taking):
+    if address.beside.stage in (Stage.OWN, Stage.MOVED) and taking and all(each.own for each in taking):
         return EMPTY_GROUP, whose
     return whose, EMPTY_GROUP
 
@@ -253,9 +274,13 @@ def _groups(address: _Address, revisions: Sequence[DesiredRevision], own: Sequen
     """Yield the routes of requests that belong to a group, with any shares, and name no version.
 
     Where a group is possible but empty, its first route matches no request and leads to the default backends: a gateway
-    then knows the route's backends before the first request takes it, and until after the last.
+    then knows the route's backends before the first request takes it, and until after the last. While a service moves
+    into a pool or out of it nobody is in a group, and its routes have no room for both kinds of rules.
     """
     calls = of_group(address.desired.service)
+    if address.beside.stage.is_plain:
+        address = replace(address, beside=replace(address.beside, stage=Stage.PLAIN))
+        own = [replace(each, own="") for each in own]
     if len(revisions) > 1 and not any(revision.match for revision in revisions):
         name, everybodys = match_route(address.name, 0), [replace(share, mirror_percent=0) for share in own]
         yield from _grpc(address, everybodys, name=name, whose=EMPTY_GROUP)

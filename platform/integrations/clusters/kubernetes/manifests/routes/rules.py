@@ -91,6 +91,11 @@ def http_rules(
     return made
 
 
+def most_http_rules(calls: Calls) -> int:
+    """Return how many rules `http_rules` makes at most of these calls."""
+    return sum(len([*_of_rules(paths)]) for paths in (calls.infer, calls.reads))
+
+
 def explain_rules(
     prefix: str,
     calls: Calls,
