@@ -166,10 +166,8 @@ class Applier:
 
         The entry names the pool before the catalog names the service. The pool loads all revisions but the spare ones.
         """
-        namespace, pooled = (
-            desired.namespace,
-            {each.name: each.model_version for each in desired.revisions if each.pool},
-        )
+        namespace = desired.namespace
+        pooled = {each.name: each.model_version for each in desired.revisions if each.pool}
         there, name = at
         pool = name if there == namespace else f"{there}/{name}"
         try:

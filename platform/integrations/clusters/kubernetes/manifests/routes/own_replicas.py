@@ -15,10 +15,10 @@ A service in a pool earns replicas of its own by its load; one that moves into a
     up      once all revisions are in the pool; KNOWN once some is to have no replicas of its own and the pool has
             loaded the models, or none is ready; only then replicas end, and once their pods are gone: POOL
 
-A stage follows another once the gateway has confirmed that, and `SETTLES_S` after it was asked for: Envoy Gateway
-confirms a route before its Envoys have the addresses of new backends, and these answer 500 until then. All rules are in
-the same routes, since a change of one route is taken up in one piece: paths, headers and backends change together. All
-revisions of a service are answered for in the same way.
+A stage follows another once the gateway has confirmed that, and `SETTLES_S` after its routes were written: Envoy
+Gateway confirms a route before its Envoys have the addresses of new backends, and these answer 500 until then. All
+rules are in the same routes, since a change of one route is taken up in one piece: paths, headers and backends change
+together. All revisions of a service are answered for in the same way.
 """
 
 from collections.abc import Collection, Mapping
@@ -169,8 +169,8 @@ def _stage(desired: Desired, seen: Seen, loaded: Collection[str], *, has_left: b
     ready = [each for each in claimed if (seen.ready or {}).get(each)]
     outside = {each.name for each in desired.revisions if not each.pool}
     if at.is_plain:
-        nobody_answers = not outside and not ready
-        return Stage.POOL if nobody_answers else _after(seen, 1 if outside else -1)
+        is_bare = not outside and not ready
+        return Stage.POOL if is_bare else _after(seen, 1 if outside else -1)
     own = earned(desired) | outside
     if at.is_pools:
         if outside and len(outside) == len(desired.revisions):

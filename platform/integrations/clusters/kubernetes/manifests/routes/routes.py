@@ -275,7 +275,7 @@ def _groups(address: _Address, revisions: Sequence[DesiredRevision], own: Sequen
 
     Where a group is possible but empty, its first route matches no request and leads to the default backends: a gateway
     then knows the route's backends before the first request takes it, and until after the last. While a service moves
-    into a pool or out of it nobody is in a group, and its routes have no room for both kinds of rules.
+    into a pool or out of it no client is in a group, and its routes have no room for both kinds of rules.
     """
     calls = of_group(address.desired.service)
     if address.beside.stage.is_plain:
