@@ -186,7 +186,7 @@ bench-pools: setup-dev ## what a pool costs warm requests and cold ones, beside 
 	@$(BIN)/python -m benchmarks.pools.filters $(if $(QUICK),--rounds 4)
 	@$(BIN)/python -m benchmarks.pools.cold $(if $(QUICK),--models 24)
 	@$(BIN)/python -m benchmarks.pools.simulation --check $(if $(QUICK),--models 10000 --requests 200000)
-	@$(BIN)/python -m benchmarks.pools.machine $(if $(QUICK),--models 300 --memory-mib 14 --seconds 10)
+	@$(BIN)/python -m benchmarks.pools.machine $(if $(QUICK),--models 600 --memory-mib 32 --seconds 10)
 
 .PHONY: bench-bulk
 bench-bulk: setup-dev ## registration of many models, and their checks with a process for each and one for many: 10,000, ten minutes (QUICK=1: 100, a minute)
