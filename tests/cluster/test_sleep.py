@@ -4,6 +4,7 @@ import os
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ from integrations.clusters.base import Access, Desired, DesiredRevision
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.apply import caller_keys
 from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.observe.drift import FIELD_MANAGER, WAKER, replicas_owners
+from integrations.clusters.kubernetes.observe.drift import FIELD_MANAGER, WAKER, is_woken, replicas_owners
 from integrations.metrics import counters
 from serving_runtime.proto import message
 from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
@@ -54,7 +55,7 @@ pytestmark = pytest.mark.cluster
 NAME = "digits-00001"
 StreamAnswer = message("inference.ModelStreamInferResponse")
 REAL_IMAGE = "fairlead/real-runtime:test"
-SLOW = {"max_batch_size": 1000, "dynamic_batching": {"max_queue_delay_microseconds": 3_000_000}}
+SLOW = {"max_batch_size": 1000, "dynamic_batching": {"max_queue_delay_microseconds": 2_500_000}}
 """A request waits so long for others, and is in flight meanwhile."""
 LARGE = b"x" * (3 << 20)
 """Far more than Envoy's buffers have."""
@@ -311,6 +312,27 @@ def test_without_a_waker_requests_end_soon_and_what_is_awake_answers(sleeper: Sl
             until(lambda: sleeper.post(token()) == 200, "another try is answered without the waker", WITHIN_S)
         finally:
             waker.start()
+
+
+def test_requests_that_come_while_a_service_goes_to_sleep_wake_it_again(cluster: Harness, waker: WakerProcess) -> None:
+    stopped, statuses = threading.Event(), Counter[int]()
+
+    def ask(sleeper: Sleeper) -> None:
+        while not stopped.is_set():
+            statuses[sleeper.infer().status_code] += 1
+
+    with serving(cluster, REAL_IMAGE) as sleeper, ThreadPoolExecutor(2) as pool:
+        for _ in range(2):
+            pool.submit(ask, sleeper)
+        try:
+            for number in range(2):
+                slept_at, before = time.time() + number, statuses.total()
+                sleeper.apply(0, slept_at, lambda: is_woken(sleeper.deployment()), "a request woke it")
+                until(lambda: statuses.total() > before + 20, "requests are answered", WITHIN_S)  # noqa: B023
+                sleeper.apply(1, slept_at, lambda: not sleeper.routing(), "requests go to its pods again")
+        finally:
+            stopped.set()
+    assert statuses.keys() == {200}, statuses
 
 
 def test_callers_learn_why_a_replica_cannot_start(sleeper: Sleeper) -> None:

@@ -55,16 +55,18 @@ class Replicas:
             known = self._known[key] = mark, self._read(call)
         return known[1]
 
-    def start(self, call: Call) -> None:
-        """Give a revision that is asleep one replica; one that was started meanwhile stays as it is.
+    def start(self, call: Call) -> bool:
+        """Give a revision that is asleep one replica, and return True; one that was started meanwhile stays as it is.
 
         Raises:
             Conflict: it was changed meanwhile.
             NotPermitted, Unavailable: as `Api` raises them.
         """
         found = self._api.fetch(DEPLOYMENT, call.namespace, call.revision)
-        if found is not None and _state(call, found, ready=False).is_asleep:
-            self._api.scale(DEPLOYMENT, found["metadata"], 1, manager=WAKER)
+        if found is None or not _state(call, found, ready=False).is_asleep:
+            return False
+        self._api.scale(DEPLOYMENT, found["metadata"], 1, manager=WAKER)
+        return True
 
     def failure(self, call: Call, now: float) -> StartFailure | None:
         """Return why a revision that was started has no ready replica, at `now` (Unix seconds); None while unknown.

@@ -124,6 +124,8 @@ class Waker:
             state = self._replicas.state(call)
             if state is not None and state.is_ready:
                 await asyncio.sleep(self._limits.settle_s)
+                if not self._is_ready(call):
+                    continue  # it was the replica of before, which ends: the service had just gone to sleep
                 REQUESTS.labels("ready").inc()
                 return ALLOWED
             if state is not None and not state.may_wait:
@@ -143,6 +145,10 @@ class Waker:
         why = "" if failure is None else f": {failure}"
         sentence = f"{call.key} was asleep, and no replica was ready within {self._limits.held_s:g} s{why}"
         return refused(call, f"{sentence}; try again soon")
+
+    def _is_ready(self, call: Call) -> bool:
+        state = self._replicas.state(call)
+        return state is not None and state.is_ready
 
     async def _look_for_failures(self, call: Call) -> None:
         """Keep the cause why a replica does not start, until no request of its service waits."""
@@ -164,9 +170,9 @@ class Waker:
 
     async def _start(self, call: Call) -> None:
         try:
-            await asyncio.to_thread(self._replicas.start, call)
-            STARTS.labels("started").inc()
-            logger.info("a request wakes service %s", call.key)
+            if await asyncio.to_thread(self._replicas.start, call):
+                STARTS.labels("started").inc()
+                logger.info("a request wakes service %s", call.key)
         except Conflict:
             logger.info("service %s was changed while a request was to wake it; it is tried again", call.key)
         except FairleadError as error:

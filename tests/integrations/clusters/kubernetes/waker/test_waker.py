@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +52,27 @@ async def test_requests_wait_for_one_replica_that_is_started_once(tmp_path: Path
         again = asyncio.create_task(there.status(WAKES))
         await until(lambda: len(cluster.scaled) == 2)
         again.cancel()
+
+
+async def test_a_request_goes_to_no_replica_of_before_the_sleep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its endpoint is there for a moment after its Deployment was woken again."""
+    cluster, looks = Asleep(), Counter[str]()
+    mark = cluster.cache.mark
+    monkeypatch.setattr(cluster.cache, "mark", lambda *names: (looks.update(["state"]), mark(*names))[1])
+    async with running(tmp_path, cluster, replace(QUICK, settle_s=0.5)) as there:
+        held = asyncio.create_task(there.status(WAKES))
+        await until(lambda: cluster.scaled)
+        cluster.scale(1)
+        found, before = cluster.ready("digits-00001-before"), looks.total()
+        there.waker.changed(found)
+        await until(lambda: looks.total() > before)
+        cluster.ready()
+        await until(lambda: held.done() or looks.total() > before + 1)
+        assert not held.done()
+        there.waker.changed(cluster.ready("digits-00001-a"))
+        assert await held == GOES_ON
 
 
 async def test_what_may_not_be_waited_for_goes_on_to_envoys_own_filters(tmp_path: Path) -> None:
