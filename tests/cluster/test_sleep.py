@@ -1,57 +1,62 @@
 """Services that sleep behind Envoy Gateway: their requests wait in Envoy until a first replica is ready."""
 
 import os
-import socket
-import subprocess
-import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import grpc
 import httpx
 import pytest
-import yaml
+from django.utils import timezone
+from pytest_django.fixtures import Settings
 
-from integrations.clusters.base import Access, Desired, DesiredRevision
-from integrations.clusters.kubernetes import rbac
-from integrations.clusters.kubernetes.api import resource_types
-from integrations.clusters.kubernetes.apply import caller_keys
-from integrations.clusters.kubernetes.driver import KubernetesDriver
-from integrations.clusters.kubernetes.observe.drift import FIELD_MANAGER, WAKER, replicas_owners
-from integrations.clusters.kubernetes.options import WakerReference
+from access.services.gateways import caller_keys as keys_now
+from access.services.gateways import push_to
+from access.services.keys import key_create
+from accounts.models import Team
+from clusters.models import Cluster
+from clusters.services.clusters import cluster_apply
+from deployments.models import InferenceService, Revision
+from deployments.reconcile.reconciler import Outcome
+from deployments.services import service_apply
+from deployments.turns.sweep import sweep
+from events.models import Event
+from integrations.clusters.kubernetes.observe.drift import FIELD_MANAGER, WAKER, is_woken, replicas_owners
 from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
-from tests.cluster._support.guarded import KEYS, ROUTES, WITHIN_S, token
+from tests.cluster._support.guarded import ROUTES, WITHIN_S, token
+from tests.cluster._support.kubeconfigs import flat
 from tests.cluster._support.node.kubelet import address
 from tests.cluster._support.node.service_proxy import ServiceProxy
-from tests.cluster._support.removal import is_removed
-from tests.cluster.harness import UNRULY_RUNTIME, Harness, harness
+from tests.cluster._support.platform import OnKubernetes
+from tests.cluster._support.sleeper import NAME, OpenStream, Sleeper, serving
+from tests.cluster._support.waker_process import RBAC, REFERENCE, WakerProcess, install, lead_to
+from tests.cluster.harness import CLAIM, REAL_RUNTIME, UNRULY_RUNTIME, Harness, harness, image_of
 from tests.cluster.plane import ControlPlane
-from tests.integrations._support.runtimes import model, until
+from tests.deployments._support.cluster_files import LEAST
+from tests.integrations._support.runtimes import infer_json, until
 
 pytestmark = pytest.mark.cluster
-ROOT = Path(__file__).parents[2]
-NAME, PORT = "digits-00001", 9002
-_WAKER, _PLATFORM = "waker", "platform"
-"""Names of its Service and user, and its namespace, which is not that of services."""
-_ESTABLISHED = "01"
-_RBAC = "rbac.authorization.k8s.io"
+REAL_IMAGE = "fairlead/real-runtime:test"
+SLOW = {"max_batch_size": 1000, "dynamic_batching": {"max_queue_delay_microseconds": 2_500_000}}
+"""A request waits so long for others, and is in flight meanwhile."""
 LARGE = b"x" * (3 << 20)
 """Far more than Envoy's buffers have."""
 IP, OTHER_IP = (f"10.{second}.{os.getpid() // 256 % 256}.{os.getpid() % 256}" for second in (63, 61))
-METRICS_PORT = 9003
 
 
 @pytest.fixture(scope="module")
 def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     folder, proxy = tmp_path_factory.mktemp("sleep"), ServiceProxy(plane)
+    images = {REAL_IMAGE: image_of(REAL_RUNTIME)}
     try:
         with (
-            harness(plane, folder, runtime=UNRULY_RUNTIME, gateway_of=EnvoyGateway) as running,
+            harness(plane, folder, runtime=UNRULY_RUNTIME, images=images, gateway_of=EnvoyGateway) as running,
             proxy.following("default"),
             address(IP),
         ):
@@ -61,173 +66,56 @@ def cluster(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="module")
-def waker(cluster: Harness, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator["WakerProcess"]:
-    install(plane)
+def waker(cluster: Harness, plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WakerProcess]:
+    install(plane, IP)
     process = WakerProcess(plane, tmp_path_factory.mktemp("waker"), IP)
     process.start()
     yield process
     process.end()
     with plane.client() as api:
-        api.delete(f"/apis/{_RBAC}/v1/clusterroles/fairlead-waker").raise_for_status()
+        api.delete(f"/apis/{RBAC}/v1/clusterroles/fairlead-waker").raise_for_status()
 
 
-def install(plane: ControlPlane) -> None:
-    """Make the waker's Service with one endpoint, the grant for policies of `default`, and its role there."""
-    ports = [{"name": "grpc", "port": PORT, "protocol": "TCP", "appProtocol": "kubernetes.io/h2c"}]
-    slices = {"addressType": "IPv4", "endpoints": endpoints(IP), "ports": ports}
-    asking = {"group": "gateway.envoyproxy.io", "kind": "SecurityPolicy", "namespace": "default"}
-    grant = {"apiVersion": "gateway.networking.k8s.io/v1beta1", "kind": "ReferenceGrant"}
-    grant |= {"spec": {"from": [asking], "to": [{"group": "", "kind": "Service", "name": _WAKER}]}}
-    role = yaml.safe_load(Path(rbac.__file__).with_name("waker_role.yaml").read_text())
-    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role["metadata"]["name"]}
-    bound = {"roleRef": reference, "subjects": [{"kind": "User", "apiGroup": _RBAC, "name": _WAKER}]}
-    platform = f"namespaces/{_PLATFORM}"
-    with plane.client() as api:
-        for path, body in (
-            ("/api/v1/namespaces", {"metadata": {"name": _PLATFORM}}),
-            (f"/api/v1/{platform}/services", {"spec": {"ports": ports}}),
-            (f"/apis/discovery.k8s.io/v1/{platform}/endpointslices", slices),
-            (f"/apis/gateway.networking.k8s.io/v1beta1/{platform}/referencegrants", grant),
-            (f"/apis/{_RBAC}/v1/clusterroles", role),
-            (f"/apis/{_RBAC}/v1/namespaces/default/rolebindings", bound),
-        ):
-            named = {"metadata": {"name": _WAKER, "labels": {"kubernetes.io/service-name": _WAKER}}}
-            api.post(path, json={**named, **body}).raise_for_status()
+@dataclass
+class WholePlatform(OnKubernetes):
+    """The control plane on the cluster: its sweeps, in real time, by a driver of the stored cluster file."""
 
+    clock: Callable[[], datetime] = timezone.now  # type: ignore[assignment]  # in place of one that is moved by hand
+    registered: Cluster = field(kw_only=True)
 
-def endpoints(*ips: str) -> list[dict[str, Any]]:
-    return [{"addresses": [ip]} for ip in ips]
+    def turn(self, *, seconds: float = 0.0, settle: bool = True) -> Outcome:
+        sweep(self.registered)
+        return Outcome.DONE if InferenceService.objects.exists() else Outcome.REMOVED
 
-
-def lead_to(plane: ControlPlane, *ips: str) -> None:
-    """Have the waker's Service lead to the pods at these addresses."""
-    path = f"/apis/discovery.k8s.io/v1/namespaces/{_PLATFORM}/endpointslices/{_WAKER}"
-    headers = {"content-type": "application/merge-patch+json"}
-    with plane.client() as api:
-        api.patch(path, json={"endpoints": endpoints(*ips)}, headers=headers).raise_for_status()
-
-
-class WakerProcess:
-    """The waker as a process, with the rights of its role."""
-
-    def __init__(self, plane: ControlPlane, folder: Path, ip: str) -> None:
-        self._ip = ip
-        variables = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "DJANGO_"))},
-            "FAIRLEAD_HOME": str(folder / "home"),
-            "FAIRLEAD_SECRET_KEY": "x" * 40,
-            "FAIRLEAD_WAKER_ADDRESS": f"{ip}:{PORT}",
-            "FAIRLEAD_WAKER_METRICS_ADDRESS": f"{ip}:{METRICS_PORT}",
-            "FAIRLEAD_WAKER_NAMESPACES": "default",
-        }
-        self._variables = variables
-        self._command = [sys.executable, str(ROOT / "manage.py"), "wake_services"]
-        self._command += ["--kubeconfig", str(plane.user(_WAKER))]
-
-    def start(self) -> None:
-        """Start it, and wait until it takes calls."""
-        self._process = subprocess.Popen(self._command, env=self._variables)
-        with grpc.insecure_channel(f"{self._ip}:{PORT}") as channel:
-            grpc.channel_ready_future(channel).result(WITHIN_S)
-
-    def is_called(self) -> bool:
-        """Return whether Envoy holds a connection to it."""
-        place = f"{int.from_bytes(socket.inet_aton(self._ip), 'little'):08X}:{PORT:04X}"
-        lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()]
-        return any(line[1].endswith(place) and line[3] == _ESTABLISHED for line in lines)
-
-    def counted(self, metric: str) -> float:
-        """Return a sample of its metrics page."""
-        page = httpx.get(f"http://{self._ip}:{METRICS_PORT}/metrics", trust_env=False).text
-        return next(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(metric))
-
-    def kill(self) -> None:
-        """End it as a node that fails would."""
-        self._process.kill()
-        self._process.wait(30)
-
-    def end(self) -> None:
-        """End it as the kubelet does."""
-        self._process.terminate()
-        self._process.wait(30)
-
-
-class Sleeper:
-    """A service that may sleep, as the reconciler applies it."""
-
-    def __init__(self, cluster: Harness) -> None:
-        options = replace(cluster.options, waker=WakerReference(_WAKER, _PLATFORM, PORT))
-        self.driver, self.api = KubernetesDriver(cluster.api, options), cluster.api
-        self.client = httpx.Client(base_url=cluster.gateway.url, timeout=90, trust_env=False)
-        self.channel = grpc.insecure_channel(cluster.gateway.url.removeprefix("http://"))
-        stored, self.generation = cluster.store(model(1)), 0
-        self.revision = DesiredRevision(NAME, "digits", "1", stored.uri, stored.digest, 1, 100, may_sleep=True)
-
-    def apply(self, replicas: int, slept_at: float | None, look: Callable[[], object], what: str) -> None:
-        """Apply again and again until `look` holds and the gateway does what is desired."""
-        self.generation += 1
-        revision = replace(self.revision, replicas=replicas, slept_at=slept_at)
-        desired = Desired("default", "digits", self.generation, (revision,), access=Access())
-
-        def done() -> bool:
-            self.driver.apply(desired)
-            seen = self.driver.observe("default", "digits")
-            return bool(seen.generation == self.generation and not seen.message and look())
-
-        until(done, what, WITHIN_S)
-
-    def deployment(self) -> dict[str, Any]:
-        found = self.api.fetch(resource_types.DEPLOYMENT, "default", NAME)
-        assert found is not None
-        return found
-
-    def pods(self) -> int:
-        return len(self.driver.observe("default", "digits").revisions[0].replicas)
-
-    def routing(self) -> str:
-        policy = self.api.fetch(resource_types.TRAFFIC_POLICY, "default", "digits")
-        return str((policy or {}).get("spec", {}).get("routingType", ""))
-
-    def sleep(self, slept_at: float) -> None:
-        """Have it sleep, as the reconciler does once no request came."""
-        self.apply(0, slept_at, lambda: not self.pods(), "its replicas ended")
-        assert self.routing() == "Service"
-
-    def post_over_http2(self, url: str) -> str:
-        """Post as curl does over HTTP/2, and return its status and version."""
-        command = ["curl", "-s", "--http2-prior-knowledge", "-o", os.devnull, "-w", "%{http_code} %{http_version}"]
-        command += ["-H", f"authorization: Bearer {token()}", "-d", "{}", f"{url}{ROUTES['main'][1]}"]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=90).stdout
-
-    def post(self, bearer: str, content: bytes = b"{}") -> int:
-        headers = {"authorization": f"Bearer {bearer}"} if bearer else {}
-        return self.client.post(ROUTES["main"][1], content=content, headers=headers).status_code
-
-    def call(self, method: str, bearer: str) -> str:
-        metadata = [("fairlead-service", "default/digits"), ("authorization", f"Bearer {bearer}")]
-        try:
-            self.channel.unary_unary(f"/inference.GRPCInferenceService/{method}")(b"", metadata=metadata, timeout=90)
-        except grpc.RpcError as error:
-            return str(error.code().name)
-        return "OK"
-
-    def stream(self) -> int:
-        """Send a stream of one message over gRPC, and return the number of answers."""
-        metadata = [("fairlead-service", "default/digits"), ("authorization", f"Bearer {token()}")]
-        stream = self.channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
-        return len(list(stream(iter([b""]), metadata=metadata, timeout=90)))
+    def is_asleep(self) -> bool:
+        return bool(self.view().revisions[0].asleep_since)
 
 
 @pytest.fixture
 def sleeper(cluster: Harness, waker: WakerProcess) -> Iterator[Sleeper]:
-    caller_keys.push(cluster.api, KEYS, ["default"])
-    found = Sleeper(cluster)
-    found.apply(1, None, lambda: found.post(token()) == 200, "the service answers")
+    with serving(cluster) as found:
+        yield found
+
+
+@pytest.fixture
+def platform(
+    db: None, cluster: Harness, waker: WakerProcess, plane: ControlPlane, settings: Settings
+) -> Iterator[WholePlatform]:
+    settings.RECONCILE_INTERVAL_S = 0.5
+    gateway, options = cluster.options.gateway, cluster.options
+    file = {
+        **LEAST,
+        "connection": {"kubeconfig": flat(plane.kubeconfig)},
+        "gateway": {"url": cluster.gateway.url, "name": gateway.name, "namespace": gateway.namespace},
+        "runtimeImage": REAL_IMAGE,
+        "artifacts": {"claim": CLAIM, "root": options.artifacts_root},
+        "preStop": "1s",
+        "waker": asdict(REFERENCE),
+    }
+    registered, _ = cluster_apply(document=file, name=None, actor="alice", now=timezone.now())
+    found = WholePlatform(harness=cluster, registered=registered)
     yield found
-    found.generation += 1
-    until(lambda: is_removed(found.driver, "digits", found.generation), "the service is gone", WITHIN_S)
-    found.channel.close()
-    found.client.close()
+    found.remove()
 
 
 def test_requests_wait_in_envoy_for_the_first_replica_and_others_wake_nothing(
@@ -304,6 +192,40 @@ def test_without_a_waker_requests_end_soon_and_what_is_awake_answers(sleeper: Sl
             waker.start()
 
 
+def test_requests_that_come_while_a_service_goes_to_sleep_wake_it_again(cluster: Harness, waker: WakerProcess) -> None:
+    stopped, statuses = threading.Event(), Counter[int]()
+
+    def ask(sleeper: Sleeper) -> None:
+        while not stopped.is_set():
+            statuses[sleeper.infer().status_code] += 1
+
+    with serving(cluster, REAL_IMAGE) as sleeper, ThreadPoolExecutor(2) as pool:
+        for _ in range(2):
+            pool.submit(ask, sleeper)
+        try:
+            for number in range(2):
+                slept_at, before = time.time() + number, statuses.total()
+                sleeper.apply(0, slept_at, lambda: is_woken(sleeper.deployment()), "a request woke it")
+                until(lambda: statuses.total() > before + 20, "requests are answered", WITHIN_S)  # noqa: B023
+                sleeper.apply(1, slept_at, lambda: not sleeper.routing(), "requests go to its pods again")
+        finally:
+            stopped.set()
+    assert statuses.keys() == {200}, statuses
+
+
+def test_callers_learn_why_a_replica_cannot_start(sleeper: Sleeper) -> None:
+    slept_at = time.time()
+    sleeper.sleep(slept_at)
+    sleeper.revision = replace(sleeper.revision, model_config={"no_such_field": 1})
+    sleeper.apply(0, slept_at, lambda: True, "it sleeps on, with a configuration that no retry helps")
+    answer = sleeper.infer()
+    assert answer.status_code == 503
+    assert answer.json() == {
+        "error": "default/digits was asleep, and its replica cannot start: its model cannot be loaded (ModelLoadFailed)"
+    }
+    assert answer.headers["retry-after"] == "5"
+
+
 def test_two_wakers_share_the_requests_and_one_that_ends_answers_what_it_holds(
     sleeper: Sleeper, waker: WakerProcess, plane: ControlPlane, tmp_path: Path
 ) -> None:
@@ -326,3 +248,82 @@ def test_two_wakers_share_the_requests_and_one_that_ends_answers_what_it_holds(
         finally:
             lead_to(plane, IP)
             other.end()
+
+
+def test_the_control_plane_lets_a_quiet_service_sleep_and_knows_who_woke_it(
+    platform: WholePlatform, cluster: Harness
+) -> None:
+    """A stream that sends requests keeps it awake; one that is silent does not, and its client tries again."""
+    platform.version(1)
+    behavior = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": 10}}}
+    document = platform.document(policy=None, replicas=0, autoScaling=behavior)
+    document["spec"] |= {"cluster": platform.registered.name, "access": {"keys": ["ci"]}}
+    service_apply(document=document, namespace=None, name=None, actor="alice", now=timezone.now())
+    bearer = key_create(
+        name="ci",
+        team=Team.objects.get(name="default"),
+        user=None,
+        services=["*"],
+        lifetime=timedelta(days=1),
+        actor="alice",
+        now=timezone.now(),
+    ).token
+    platform.until_so(lambda: platform.view().phase == "Ready")
+    push_to(platform.registered, keys_now(now=timezone.now()), clock=timezone.now)
+
+    def post() -> int:
+        headers = {"authorization": f"Bearer {bearer}"}
+        url = f"{cluster.gateway.url}{ROUTES['main'][1]}"
+        return httpx.post(url, content=infer_json(), headers=headers, timeout=90, trust_env=False).status_code
+
+    until(lambda: post() == 200, "the key is valid", WITHIN_S)
+    with grpc.insecure_channel(cluster.gateway.url.removeprefix("http://")) as channel:
+        stream, began = OpenStream(channel, bearer), time.monotonic()
+        while time.monotonic() < began + 11:
+            stream.send()
+            assert stream.answers(1) == [""]
+            for _ in range(4):
+                platform.turn()
+                time.sleep(0.5)
+            assert not platform.is_asleep(), "a stream that sends requests is not quiet"
+        platform.until_so(platform.is_asleep)
+        assert time.monotonic() < began + 40
+        assert stream.ended() == "UNAVAILABLE"
+
+        said = Event.objects.filter(kind="RevisionScaled").values_list("message", flat=True)
+        assert list(said.order_by("seq")) == ["Scaled from 1 to 0: no request came for 10 s"]
+        platform.until_so(lambda: platform.view().phase == "Ready" and not platform.seen(NAME).replicas)
+        assert platform.view().reason == f"{NAME} is asleep, since no request came: its next request wakes it"
+        rested = timezone.now() + timedelta(seconds=3)  # hours are shown with three digits
+        platform.until_so(lambda: timezone.now() > rested)
+        with ThreadPoolExecutor(2) as pool:
+            again = OpenStream(channel, bearer)
+            again.send()
+            answers, posted = pool.submit(again.answers, 1), pool.submit(post)
+            platform.until_so(lambda: posted.done() and answers.done())
+            assert (posted.result(), answers.result()) == (200, [""])
+        platform.until_so(lambda: platform.view().reason == f"{NAME} serves all traffic with 1 replica")
+    shown = platform.view().revisions[0]
+    assert (shown.asleep_since, shown.replicas_ready) == (None, 1)
+    assert shown.asleep_hours > 0
+    assert said.latest("seq") == "Scaled from 0 to 1: a request woke it"
+    sleep = Revision.objects.get().load["sleep"]
+    assert sleep["slept_at"] - 1 <= sleep["woken_at"] <= time.time()  # of whole seconds
+
+
+def test_requests_in_flight_are_answered_while_their_service_goes_to_sleep(
+    cluster: Harness, waker: WakerProcess
+) -> None:
+    with serving(cluster, REAL_IMAGE, model_config=SLOW) as sleeper, ThreadPoolExecutor(2) as pool:
+        stream = OpenStream(sleeper.channel, token())
+        stream.send()
+        stream.send()
+        posted = pool.submit(sleeper.infer)
+        until(lambda: sleeper.in_flight() == 3, "all reached the replica", WITHIN_S)
+        sleeper.sleep(time.time())
+        assert posted.result().status_code == 200
+        assert stream.answers(2) == ["", ""]
+        assert stream.ended() == "UNAVAILABLE"
+        again = OpenStream(sleeper.channel, token())
+        again.send()
+        assert again.answers(1) == [""]

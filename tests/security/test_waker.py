@@ -34,14 +34,14 @@ async def test_who_may_not_call_it_wakes_nothing_and_costs_the_api_server_nothin
             for part in DIGITS:
                 found = call(bearer=token(team="risk"), **{**DIGITS, part: name})
                 assert await answered(there, found) in (0, grpc.StatusCode.INVALID_ARGUMENT)
-    assert (cluster.reads, cluster.scaled) == (0, [])
+    assert (cluster.reads, cluster.lists, cluster.scaled) == (0, 0, [])
 
 
 async def test_a_key_of_one_service_holds_no_place_of_others_beyond_the_bound(tmp_path: Path) -> None:
     cluster = Asleep()
     async with running(tmp_path, cluster) as there:
         held = [there.send(call(bearer=token())) for _ in range(40)]
-        await until(lambda: there.waker.waiting == 3 and sum(each.done() for each in held) == 37)
+        await until(lambda: cluster.scaled and there.waker.waiting == 3 and sum(each.done() for each in held) == 37)
         assert len(cluster.scaled) == 1
         for each in held:
             each.cancel()

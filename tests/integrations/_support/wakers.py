@@ -67,14 +67,18 @@ class Asleep:
     Attributes:
         scaled: what the API server was sent for the scale subresource, with the manager.
         refusals: statuses with which it refuses the next of them.
-        reads: how often the Deployment was read.
+        reads, lists: how often the Deployment was read, and its pods listed.
+        pods: of the revision, which the API server lists; None where the role may not read them.
+        conditions: of the Deployment.
     """
 
     def __init__(self, keys: CallerKeys = KEYS, access: Access | None = None, slept_at: str = "1.5") -> None:
         self.cache, self._version, self._replicas = Cache(), 1, 0
         self.scaled: list[tuple[int, str]] = []
         self.refusals: list[int] = []
-        self.reads = 0
+        self.reads = self.lists = 0
+        self.pods: list[Json] | None = []
+        self.conditions: list[Json] = []
         self._slept_at = slept_at
         self.cache.keep(["default"])
         for kind in replicas.WATCHED:
@@ -104,11 +108,16 @@ class Asleep:
         annotations = {SLEPT: self._slept_at} if self._slept_at else {}
         metadata = {"name": "digits-00001", "labels": service_labels("digits"), "annotations": annotations}
         metadata |= {"namespace": "default", "resourceVersion": str(self._version)}
-        return {"metadata": metadata, "spec": {"replicas": self._replicas}}
+        status = {"conditions": self.conditions} if self.conditions else {}
+        return {"metadata": metadata, "spec": {"replicas": self._replicas}, "status": status}
 
     def answer(self, handler: Handler) -> None:
         """Answer as the API server."""
-        if handler.command == "GET":
+        if "/pods?" in handler.path:
+            self.lists += 1
+            refused = {"kind": "Status", "message": "no"}
+            handler.say(*((403, refused) if self.pods is None else (200, {"items": self.pods})))
+        elif handler.command == "GET":
             self.reads += 1
             handler.say(200, self.deployment())
         elif self.refusals:

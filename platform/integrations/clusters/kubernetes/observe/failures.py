@@ -115,11 +115,11 @@ def _of_pod(pod: Json) -> Iterator[Failure]:
     status = pod.get("status", {})
     if status.get("phase") == "Failed" and status.get("reason"):
         said = _exceeded(status.get("message") or "") or f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
-        yield Failure(FailureReason.EVICTED, _sentence(pod, said), _since(pod, "Ready"))
+        yield Failure(FailureReason.EVICTED, _sentence(pod, said), since(pod, "Ready"))
     for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             said = _gated(pod) or f"no node takes it: {condition.get('message') or condition.get('reason', '')}"
-            yield Failure(FailureReason.UNSCHEDULABLE, _sentence(pod, said), _since(pod, "PodScheduled"))
+            yield Failure(FailureReason.UNSCHEDULABLE, _sentence(pod, said), since(pod, "PodScheduled"))
 
 
 def _gated(pod: Json) -> str:
@@ -149,12 +149,12 @@ def _of_container(pod: Json, status: Json) -> Iterator[Failure]:
     waiting = status.get("state", {}).get("waiting", {})
     why = waiting.get("reason", "")
     if why == "CreateContainerConfigError" and (missing := _missing_secret(pod, name, waiting.get("message", ""))):
-        at = _since(pod, "ContainersReady")
+        at = since(pod, "ContainersReady")
         yield Failure(FailureReason.CONTAINER_NOT_STARTED, missing, at, container=name, is_final=True)
     elif why not in _WAITS_WITHOUT_TROUBLE:
         said = f"{name} waits ({why}): {waiting.get('message', '')}".rstrip(": ")
         reason = FailureReason.IMAGE_PULL_FAILED if why in _IMAGE else FailureReason.CONTAINER_NOT_STARTED
-        yield Failure(reason, _sentence(pod, said), _since(pod, "ContainersReady"), container=name)
+        yield Failure(reason, _sentence(pod, said), since(pod, "ContainersReady"), container=name)
     for ended in (status.get(state, {}).get("terminated") for state in ("state", "lastState")):
         if ended and ended.get("exitCode"):
             yield _of_ending(pod, name, ended)
@@ -185,12 +185,12 @@ def _of_ending(pod: Json, name: str, ended: Json) -> Failure:
     else:
         reason = FailureReason.MODEL_LOAD_FAILED if name == PREPARE else reason_of_exit(code)
         how = f"ended with exit code {code}" + (f": {lines[-1].strip()}" if lines else "")
-    at = moment(ended["finishedAt"]) if ended.get("finishedAt") else _since(pod, "ContainersReady")
+    at = moment(ended["finishedAt"]) if ended.get("finishedAt") else since(pod, "ContainersReady")
     is_final = name == PREPARE and code == REFUSED
     return Failure(reason, _sentence(pod, f"{name} {how}"), at, exit_code=code, container=name, is_final=is_final)
 
 
-def _since(pod: Json, condition: str) -> float:
+def since(pod: Json, condition: str) -> float:
     """Return when a condition last changed; when the pod was created where that is not recorded."""
     conditions = {each["type"]: each for each in pod.get("status", {}).get("conditions", ())}
     changed = conditions.get(condition, {}).get("lastTransitionTime")

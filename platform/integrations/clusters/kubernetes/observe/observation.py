@@ -71,7 +71,9 @@ def observed(namespace: str, service: str, entry: Entry, found: Found, gateway: 
     confirmed = confirmation(service, found.routes, gateway, found.policies)
     routed = confirmed.routed
     troubles = {
-        str(each["metadata"]["name"]): trouble for each in found.deployments if (trouble := _trouble(each)) is not None
+        str(each["metadata"]["name"]): trouble
+        for each in found.deployments
+        if (trouble := failure_of_deployment(each)) is not None
     }
     transformers = {name: companion_name(name, CompanionKind.TRANSFORMER) for name in names}
     explainers = {name: companion_name(name, CompanionKind.EXPLAINER) for name in names}
@@ -270,7 +272,7 @@ def _replicas(found: Found) -> dict[str, list[ObservedReplica]]:
     return replicas
 
 
-def _trouble(deployment: Json) -> Failure | None:
+def failure_of_deployment(deployment: Json) -> Failure | None:
     """Return why no pods are created, such as a quota; None where they are."""
     for condition in deployment.get("status", {}).get("conditions", ()):
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":

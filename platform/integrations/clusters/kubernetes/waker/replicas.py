@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from integrations.clusters.kubernetes.api.client import Api
-from integrations.clusters.kubernetes.api.resource_types import DEPLOYMENT, ENDPOINT_SLICE, SECURITY_POLICY
-from integrations.clusters.kubernetes.manifests.names import SERVICE, SLEPT
+from integrations.clusters.kubernetes.api.resource_types import DEPLOYMENT, ENDPOINT_SLICE, POD, SECURITY_POLICY
+from integrations.clusters.kubernetes.manifests.names import REVISION, SERVICE, SLEPT
 from integrations.clusters.kubernetes.observe.drift import WAKER
 from integrations.clusters.kubernetes.observe.observation import serving
 from integrations.clusters.kubernetes.waker.calls import Call
+from integrations.clusters.kubernetes.waker.start_failures import StartFailure, start_failure
 from integrations.clusters.kubernetes.watches.cache import Cache
 
 WATCHED = (DEPLOYMENT, ENDPOINT_SLICE, SECURITY_POLICY)
@@ -54,16 +55,29 @@ class Replicas:
             known = self._known[key] = mark, self._read(call)
         return known[1]
 
-    def start(self, call: Call) -> None:
-        """Give a revision that is asleep one replica; one that was started meanwhile stays as it is.
+    def start(self, call: Call) -> bool:
+        """Give a revision that is asleep one replica, and return True; one that was started meanwhile stays as it is.
 
         Raises:
             Conflict: it was changed meanwhile.
             NotPermitted, Unavailable: as `Api` raises them.
         """
         found = self._api.fetch(DEPLOYMENT, call.namespace, call.revision)
-        if found is not None and _state(call, found, ready=False).is_asleep:
-            self._api.scale(DEPLOYMENT, found["metadata"], 1, manager=WAKER)
+        if found is None or not _state(call, found, ready=False).is_asleep:
+            return False
+        self._api.scale(DEPLOYMENT, found["metadata"], 1, manager=WAKER)
+        return True
+
+    def failure(self, call: Call, now: float) -> StartFailure | None:
+        """Return why a revision that was started has no ready replica, at `now` (Unix seconds); None while unknown.
+
+        Raises:
+            NotPermitted: the role is that of an earlier release, which may not read pods.
+            Unavailable: as `Api` raises it.
+        """
+        deployment = self._cache.get(DEPLOYMENT, call.namespace, call.revision)
+        pods = self._api.fetch_list(POD, call.namespace, {SERVICE: call.service, REVISION: call.revision})
+        return None if deployment is None else start_failure(deployment, pods, now)
 
     def _read(self, call: Call) -> State:
         found = self._cache.get(DEPLOYMENT, call.namespace, call.revision)
