@@ -35,7 +35,7 @@ from tests.cluster._support.node.kubelet import address
 from tests.cluster._support.node.service_proxy import ServiceProxy
 from tests.cluster._support.platform import OnKubernetes
 from tests.cluster._support.sleeper import NAME, OpenStream, Sleeper, serving
-from tests.cluster._support.waker_process import RBAC, REFERENCE, WakerProcess, install, lead_to
+from tests.cluster._support.waker_process import REFERENCE, WakerProcess, install, lead_to, remove
 from tests.cluster.harness import CLAIM, REAL_RUNTIME, UNRULY_RUNTIME, Harness, harness, image_of
 from tests.cluster.plane import ControlPlane
 from tests.deployments._support.cluster_files import LEAST
@@ -72,8 +72,7 @@ def waker(cluster: Harness, plane: ControlPlane, tmp_path_factory: pytest.TempPa
     process.start()
     yield process
     process.end()
-    with plane.client() as api:
-        api.delete(f"/apis/{RBAC}/v1/clusterroles/fairlead-waker").raise_for_status()
+    remove(plane)
 
 
 @dataclass

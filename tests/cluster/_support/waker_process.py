@@ -15,9 +15,10 @@ from integrations.clusters.kubernetes import rbac
 from integrations.clusters.kubernetes.options import WakerReference
 from tests.cluster._support.guarded import WITHIN_S
 from tests.cluster.plane import ControlPlane
+from tests.integrations._support.runtimes import until
 
 ROOT = Path(__file__).parents[3]
-NAME, NAMESPACE, PORT, METRICS_PORT = "waker", "platform", 9002, 9003
+NAME, NAMESPACE, PORT, METRICS_PORT = "waker", "wakers", 9002, 9003
 """Names of its Service and user, and its namespace, which is not that of services."""
 REFERENCE = WakerReference(NAME, NAMESPACE, PORT)
 RBAC = "rbac.authorization.k8s.io"
@@ -34,18 +35,31 @@ def install(plane: ControlPlane, ip: str) -> None:
     role = yaml.safe_load(Path(rbac.__file__).with_name("waker_role.yaml").read_text())
     reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": role["metadata"]["name"]}
     bound = {"roleRef": reference, "subjects": [{"kind": "User", "apiGroup": RBAC, "name": NAME}]}
-    platform = f"namespaces/{NAMESPACE}"
+    inside = f"namespaces/{NAMESPACE}"
     with plane.client() as api:
         for path, body in (
             ("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}),
-            (f"/api/v1/{platform}/services", {"spec": {"ports": ports}}),
-            (f"/apis/discovery.k8s.io/v1/{platform}/endpointslices", slices),
-            (f"/apis/gateway.networking.k8s.io/v1beta1/{platform}/referencegrants", grant),
+            (f"/api/v1/{inside}/services", {"spec": {"ports": ports}}),
+            (f"/apis/discovery.k8s.io/v1/{inside}/endpointslices", slices),
+            (f"/apis/gateway.networking.k8s.io/v1beta1/{inside}/referencegrants", grant),
             (f"/apis/{RBAC}/v1/clusterroles", role),
             (f"/apis/{RBAC}/v1/namespaces/default/rolebindings", bound),
         ):
             named = {"metadata": {"name": NAME, "labels": {"kubernetes.io/service-name": NAME}}}
             api.post(path, json={**named, **body}).raise_for_status()
+
+
+def remove(plane: ControlPlane) -> None:
+    """Remove what `install` made, and wait until it is gone."""
+    with plane.client() as api:
+        for path in (
+            f"/apis/{RBAC}/v1/namespaces/default/rolebindings/{NAME}",
+            f"/apis/{RBAC}/v1/clusterroles/fairlead-waker",
+            f"/api/v1/namespaces/{NAMESPACE}",
+        ):
+            api.delete(path).raise_for_status()
+        gone = f"/api/v1/namespaces/{NAMESPACE}"
+        until(lambda: api.get(gone).status_code == httpx.codes.NOT_FOUND, f"{NAMESPACE} is gone", WITHIN_S)
 
 
 def endpoints(*ips: str) -> list[dict[str, Any]]:
