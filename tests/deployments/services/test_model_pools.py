@@ -141,7 +141,14 @@ def test_what_is_the_pools_is_refused_for_its_services(platform: Platform) -> No
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"strategy": "shadow", "then": "end", "steps": [{"weight": 20}]}, "is a shadow"),
+        (
+            {
+                "strategy": "shadow",
+                "then": "end",
+                "steps": [{"weight": 20, "analysis": {"minRequests": 50, "comparison": {}}}],
+            },
+            "compares outputs",
+        ),
         (
             {"steps": [{"mirror": 50, "analysis": {"minRequests": 50, "comparison": {}}}, {"weight": 50}]},
             "compares outputs",
@@ -192,10 +199,35 @@ def test_on_kubernetes_the_default_pool_takes_new_services_alone(platform: Platf
     assert dict(found) == {"early": "", "digits": "default/warm"}
 
 
-def test_on_kubernetes_a_service_stays_where_it_began(platform: Platform) -> None:
+def test_on_kubernetes_a_service_moves_to_another_pool_by_way_of_own_replicas(platform: Platform) -> None:
+    on_kubernetes(platform)
+    pool(platform)
+    pool(platform, "speech", sharedWith=["default"])
+    platform.version(1)
+    pooled(platform)
+    with pytest.raises(Conflict, match="on Kubernetes it moves there by way of replicas of its own"):
+        pooled(platform, where="speech/warm")
+    platform.apply(policy=None)
+    assert Revision.objects.filter(service__name="digits").latest("pk").pool == ""
+
+
+def test_on_kubernetes_a_shadow_in_a_pool_is_refused(platform: Platform) -> None:
     on_kubernetes(platform)
     pool(platform)
     platform.version(1)
+    platform.policy(name="shadow", strategy="shadow", then="end", steps=[{"weight": 20}])
     pooled(platform)
-    with pytest.raises(Conflict, match="on Kubernetes a service stays where it began"):
-        platform.apply(policy=None)
+    InferenceService.objects.filter(name="digits").update(live_at=platform.clock())
+    platform.version(2)
+    with pytest.raises(InvalidInput, match="is a shadow, and a route of the Gateway API cannot name"):
+        pooled(platform, version=2, rollout={"policy": "shadow"})
+
+
+def test_on_one_machine_a_shadow_in_a_pool_is_rolled_out(platform: Platform) -> None:
+    pool(platform)
+    platform.version(1)
+    platform.policy(name="shadow", strategy="shadow", then="end", steps=[{"weight": 20}])
+    pooled(platform)
+    InferenceService.objects.filter(name="digits").update(live_at=platform.clock())
+    platform.version(2)
+    assert pooled(platform, version=2, rollout={"policy": "shadow"}).pool == "default/warm"

@@ -66,10 +66,11 @@ def check_pool(
     if earlier is not None and (earlier.model_pool is None) != (spec.model_pool is None):
         what = "is a model pool" if spec.model_pool is None else "is no model pool"
         raise Conflict(f"service {service} {what} and stays so; delete it first, or choose another name")
-    if service.cluster.kind != LOCAL and earlier is not None and earlier.pool != spec.pool:
+    pools = {spec.pool, "" if earlier is None else earlier.pool} - {""}
+    if service.cluster.kind != LOCAL and len(pools) > 1:
         raise Conflict(
-            f"{POOL} is {spec.pool!r}, and service {service} began with {earlier.pool or 'replicas of its own'!r}; on "
-            "Kubernetes a service stays where it began, so make another one there and delete this one",
+            f"{POOL} is {spec.pool!r}, and service {service} is in another pool; on Kubernetes it moves there by way "
+            "of replicas of its own, so leave the pool out first, and name this one once that is rolled out",
             field=POOL,
         )
     if pool is not None:
@@ -93,10 +94,10 @@ def check_pooled(
             field=POOL,
         )
     found = stored_policy(policy.document) if isinstance(policy, RolloutPolicy) else policy
-    if found is not None and found.strategy is Strategy.SHADOW:
+    if not is_local and found is not None and found.strategy is Strategy.SHADOW:
         raise InvalidInput(
-            f"policy {found.name} is a shadow, whose copies a model pool cannot distinguish from requests; choose a "
-            "canary or blue/green policy, or leave spec.predictor.pool out",
+            f"policy {found.name} is a shadow, and a route of the Gateway API cannot name another version to a copy in "
+            "a model pool; choose a canary or blue/green policy, or leave spec.predictor.pool out",
             field="spec.rollout.policy",
         )
 

@@ -7,11 +7,15 @@ a timeout and counts it on the shadow's own clusters just as the gateway's liste
 `fairlead-shadow` names that cluster on the way and is removed.
 """
 
+from dataclasses import replace
 from typing import Any
 
+from integrations.clusters.local.envoy import pools
 from integrations.clusters.local.envoy.access import CALLER_LIMIT_HEADER
 from integrations.clusters.local.envoy.filters import MANAGER, http_filters
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
+from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
+from integrations.clusters.local.envoy.values import Backend, ServiceRoute
 
 SHADOWS = "shadows"
 SHADOW_HEADER = "fairlead-shadow"
@@ -24,15 +28,20 @@ _NO_LIMIT = 1_000_000
 Json = dict[str, Any]
 
 
-def mirror_policy(namespace: str, revision: str, use: ClusterUse, percent: int, slept_at: float = 0.0) -> Json:
-    """Return the part of a route that sends a copy of `percent` of its requests to one of a revision's clusters."""
-    header = {"key": SHADOW_HEADER, "value": cluster_name(namespace, revision, use, slept_at)}
+def mirror_policy(service: ServiceRoute, backend: Backend, use: ClusterUse) -> Json:
+    """Return the part of a route that sends copies to one of a revision's clusters, by its share.
+
+    A pool's replica gets the shadow's version named in place of that of the revision which answers the client.
+    """
+    header = {"key": SHADOW_HEADER, "value": cluster_name(service.namespace, backend.revision, use, backend.slept_at)}
+    named = pools.names(service, replace(backend, copies=())) if backend.pooled else []
     return {
         "cluster": SHADOWS,
-        "runtime_fraction": {"default_value": {"numerator": percent, "denominator": "HUNDRED"}},
+        "runtime_fraction": {"default_value": {"numerator": backend.mirror_percent, "denominator": "HUNDRED"}},
         "disable_shadow_host_suffix_append": True,
         "request_headers_mutations": [
             {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}},
+            *({"append": each} for each in named),
             {"remove": CALLER_LIMIT_HEADER},  # of the replicas that answer; a shadow gets each copy
         ],
     }
@@ -102,7 +111,11 @@ def _manager() -> Json:
                     "routes": [
                         {
                             "match": {"prefix": "/"},
-                            "route": {"cluster_header": SHADOW_HEADER, "timeout": f"{COPY_TIMEOUT_S}s"},
+                            "route": {
+                                "cluster_header": SHADOW_HEADER,
+                                "timeout": f"{COPY_TIMEOUT_S}s",
+                                "hash_policy": [{"header": {"header_name": SERVICE_METADATA}}],  # in a pool
+                            },
                             "request_headers_to_remove": [SHADOW_HEADER],
                         }
                     ],

@@ -238,10 +238,7 @@ def _action(
     if rewrite:
         route["prefix_rewrite"] = rewrite
     if mirror is not None and (copies := [backend for backend in way.backends if backend.mirror_percent]):
-        route["request_mirror_policies"] = [
-            mirror_policy(service.namespace, backend.revision, mirror, backend.mirror_percent, backend.slept_at)
-            for backend in copies
-        ]
+        route["request_mirror_policies"] = [mirror_policy(service, backend, mirror) for backend in copies]
     if service.is_asleep:
         return {"route": route, **wake.of_route(service.key)}
     if way.affinity is not None and way.gives_cookie:

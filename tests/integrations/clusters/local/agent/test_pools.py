@@ -104,12 +104,42 @@ def test_requests_go_where_the_hash_says_over_both_protocols(cluster: Cluster, r
         assert name in cluster.driver.metrics_page("default", home), "it answered that the hash names"
 
 
-def answered(cluster: Cluster, service: str) -> list[int]:
-    """Return how many requests of a service each replica of the pool has answered."""
+def answered(cluster: Cluster, service: str, version: str = r"\d+") -> list[int]:
+    """Return how many requests of a service, and of one of its versions, each replica of the pool has answered."""
     replicas = cluster.driver.observe("default", "warm").revisions[0].replicas
     pages = [cluster.driver.metrics_page("default", each) for each in replicas]
-    mine = re.compile(rf'^nv_inference_request_success\{{model="default\.{service}".*\}} (\d+)', re.MULTILINE)
+    mine = re.compile(
+        rf'^nv_inference_request_success\{{model="default\.{service}",version="{version}".*\}} (\d+)', re.MULTILINE
+    )
     return [sum(map(int, mine.findall(page))) for page in pages]
+
+
+def test_a_shadow_in_a_pool_gets_copies_for_its_own_version_at_one_replica(
+    cluster: Cluster, runtime: str, traffic: type[Traffic]
+) -> None:
+    cluster.start(runtime=runtime, start_s=60)
+    apply_pool(cluster)
+    until(lambda: pool_is_ready(cluster), "the pool is ready")
+    cluster.apply(1, cluster.revision(2, 100, pool=POOL))
+    cluster.until_weights(r2=100)
+    cluster.apply(2, cluster.revision(2, 100, pool=POOL), cluster.revision(3, 0, pool=POOL, mirror_percent=100))
+    cluster.until_weights(r2=100, r3=0)
+
+    def copied() -> list[int]:
+        return [number for number in answered(cluster, "digits", version="3") if number]
+
+    with traffic(cluster.url, headers={"fairlead-model-version": "9"}) as sent:
+        until(lambda: sum(copied()) > 40, f"copies arrive: {cluster.log()}")
+        sent.until_sent(20)
+    assert sent.failures == []
+    assert set(sent.by_revision()) == {"digits-00002"}, "clients get stable's answers"
+    assert len(copied()) == 1, "the replica that the hash names"
+    assert len([number for number in answered(cluster, "digits", version="2") if number]) == 1
+    (seen,) = [each for each in cluster.observe().revisions if each.name == "digits-00003"]
+    assert (seen.mirror_percent, seen.weight_percent) == (100, 0)
+    cluster.apply(3, cluster.revision(3, 100, pool=POOL))
+    cluster.until_weights(r3=100)
+    assert answer(cluster, "digits") == ([3, 6, 9, 12], "digits-00003", "3")
 
 
 def test_a_hot_model_gets_copies_and_loses_them(cluster: Cluster, runtime: str, traffic: type[Traffic]) -> None:
