@@ -23,6 +23,15 @@ steps:
     analysis: {minRequests: 20, maxSlowPercent: 90, deadline: 2m}
 scaleDownDelay: 1s
 """
+COPIED = """
+name: copied
+strategy: shadow
+then: promote
+steps:
+  - weight: 100
+    analysis: {minRequests: 20, maxErrorPercent: 1, maxSlowPercent: 90, deadline: 2m}
+scaleDownDelay: 1s
+"""
 TRAINED_MODEL = """
 apiVersion: serving.kserve.io/v1alpha1
 kind: TrainedModel
@@ -56,8 +65,9 @@ def pool_pids(platform: Platform) -> set[int]:
 
 def test_services_share_the_replicas_of_a_pool(platform: Platform) -> None:
     folder = platform.home.parent
-    (folder / "policy.yaml").write_text(POLICY)
-    platform.fairlead("policies", "apply", "-f", "policy.yaml")
+    for policy in (POLICY, COPIED):
+        (folder / "policy.yaml").write_text(policy)
+        platform.fairlead("policies", "apply", "-f", "policy.yaml")
     for factor in (2, 3):
         (folder / "model.onnx").write_bytes(model(factor))
         platform.fairlead("models", "push", "model.onnx", "--name", "linear", "--wait")
@@ -75,11 +85,7 @@ def test_services_share_the_replicas_of_a_pool(platform: Platform) -> None:
         until(lambda: len(seen) > 20, WAIT_S, "version 1 answers")
         apply(platform, names[0], predictor=in_pool(2), rollout={"policy": "careful"})
 
-        def phase() -> str:
-            return str(client.get(f"services/default/{names[0]}/rollouts")["results"][0]["phase"])
-
-        until(lambda: phase() in ("Healthy", "Degraded", "Aborted"), WAIT_S, "the rollout ends")
-        assert phase() == "Healthy"
+        assert ended(platform, names[0]) == "Healthy"
         sent = len(seen)
         until(lambda: len(seen) > sent + 20, WAIT_S, "version 2 answers")
         shown = client.get(f"services/default/{names[0]}")
@@ -90,6 +96,16 @@ def test_services_share_the_replicas_of_a_pool(platform: Platform) -> None:
         "linear-0-00002": [3, 6, 9, 12],
     }
     assert {revision for _, revision, _ in others} == {"linear-1-00001"}, "other models are untouched"
+
+    with asking(platform, names[2]) as copied:
+        until(lambda: len(copied) > 20, WAIT_S, "version 1 answers")
+        apply(platform, names[2], predictor=in_pool(2), rollout={"policy": "copied"})
+        assert ended(platform, names[2]) == "Healthy"
+        sent = len(copied)
+        until(lambda: len(copied) > sent + 20, WAIT_S, "version 2 answers")
+    assert {status for status, _, _ in copied} == {200}
+    first_of_2 = next(at for at, (_, revision, _) in enumerate(copied) if revision == "linear-2-00002")
+    assert {revision for _, revision, _ in copied[:first_of_2]} == {"linear-2-00001"}, "copies reach no client"
     assert pool_pids(platform) == running, "no replica was started or ended for a rollout"
 
     shown = platform.fairlead("pools", "show", "warm").stdout
@@ -104,9 +120,20 @@ def test_services_share_the_replicas_of_a_pool(platform: Platform) -> None:
     until(lambda: ask_all(platform, names), WAIT_S, "all services answer again")
 
 
+def ended(platform: Platform, service: str) -> str:
+    """Return the phase in which the newest rollout of a service ends."""
+    with platform.client() as client:
+
+        def phase() -> str:
+            return str(client.get(f"services/default/{service}/rollouts")["results"][0]["phase"])
+
+        until(lambda: phase() in ("Healthy", "Degraded", "Aborted"), WAIT_S, "the rollout ends")
+        return phase()
+
+
 def ask_all(platform: Platform, names: list[str]) -> bool:
     try:
-        return [ask(platform, name)["outputs"][0]["data"][0] for name in names] == [3, 2, 2, 2]
+        return [ask(platform, name)["outputs"][0]["data"][0] for name in names] == [3, 2, 3, 2]
     except AssertionError:
         return False
 
