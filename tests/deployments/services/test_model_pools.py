@@ -211,23 +211,22 @@ def test_on_kubernetes_a_service_moves_to_another_pool_by_way_of_own_replicas(pl
     assert Revision.objects.filter(service__name="digits").latest("pk").pool == ""
 
 
-def test_on_kubernetes_a_shadow_in_a_pool_is_refused(platform: Platform) -> None:
-    on_kubernetes(platform)
+def before_a_shadow(platform: Platform) -> None:
     pool(platform)
     platform.version(1)
     platform.policy(name="shadow", strategy="shadow", then="end", steps=[{"weight": 20}])
     pooled(platform)
     InferenceService.objects.filter(name="digits").update(live_at=platform.clock())
     platform.version(2)
+
+
+def test_on_kubernetes_a_shadow_in_a_pool_is_refused(platform: Platform) -> None:
+    on_kubernetes(platform)
+    before_a_shadow(platform)
     with pytest.raises(InvalidInput, match="is a shadow, and a route of the Gateway API cannot name"):
         pooled(platform, version=2, rollout={"policy": "shadow"})
 
 
 def test_on_one_machine_a_shadow_in_a_pool_is_rolled_out(platform: Platform) -> None:
-    pool(platform)
-    platform.version(1)
-    platform.policy(name="shadow", strategy="shadow", then="end", steps=[{"weight": 20}])
-    pooled(platform)
-    InferenceService.objects.filter(name="digits").update(live_at=platform.clock())
-    platform.version(2)
+    before_a_shadow(platform)
     assert pooled(platform, version=2, rollout={"policy": "shadow"}).pool == "default/warm"
