@@ -13,10 +13,11 @@ from typing import Any
 from integrations.clusters.base import Desired, Drift, Observed, ReplicaPhase
 from integrations.clusters.kubernetes.api import resource_types
 from integrations.clusters.kubernetes.api.client import Api
+from integrations.clusters.kubernetes.apply.own_replicas import written_at
 from integrations.clusters.kubernetes.apply.ownership_configmap import POOL
 from integrations.clusters.kubernetes.manifests import policies
-from integrations.clusters.kubernetes.manifests.names import OWN, ledger_name, pool_at
-from integrations.clusters.kubernetes.manifests.routes.own_replicas import Stage
+from integrations.clusters.kubernetes.manifests.names import ledger_name, pool_at
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import SETTLES_S
 from integrations.clusters.kubernetes.options import Options
 from integrations.clusters.kubernetes.watches.cached_api import CachedApi
 
@@ -92,10 +93,9 @@ class Unchanged:
         return marks if len(marks) == len(found) else None
 
     def _waits(self, key: tuple[str, str]) -> bool:
-        """Return whether the service's requests move between a pool and own replicas, which takes time besides."""
-        route = {} if self._cache is None else self._cache.get(resource_types.HTTP_ROUTE, *key) or {}
-        said = route.get("metadata", {}).get("annotations", {}).get(OWN, Stage.POOL)
-        return Stage.of(said) not in (Stage.POOL, Stage.PLAIN)
+        """Return whether its requests move between a pool and own replicas, by routes that were written just now."""
+        route = None if self._cache is None else self._cache.get(resource_types.HTTP_ROUTE, *key)
+        return route is not None and 0 <= time.time() - written_at(key[1], [route]) < 2 * SETTLES_S
 
     def _has(self, kept: "OrderedDict[tuple[str, str], _Kept]", key: tuple[str, str], mark: _Marks) -> bool:
         found = kept.get(key)

@@ -52,7 +52,7 @@ def stage_of(desired: Desired, routes: Sequence[Json]) -> Stage:
     return Stage.PLAIN if is_outside and not any(leads_to_pool(each, main) for each in pools) else Stage.POOL
 
 
-def _since(service: str, routes: Sequence[Json]) -> float:
+def written_at(service: str, routes: Sequence[Json]) -> float:
     """Return since when the routes ask for their stage, in Unix seconds; 0 where they do not say it."""
     with suppress(ValueError):
         return float(_annotated(_main(service, routes), OWN_SINCE) or 0)
@@ -89,7 +89,7 @@ def decided(
     slices = api.list(ENDPOINT_SLICE, desired.namespace, {SERVICE: desired.service})
     pods = api.list(POD, desired.namespace, {SERVICE: desired.service})
     gateways = (options.gateway, *options.also)
-    since, now = _since(desired.service, routes), time.time()
+    since, now = written_at(desired.service, routes), time.time()
     is_taken_up = not any(confirmation(desired.service, routes, each).problem for each in gateways)
     seen = Seen(
         stage=stage_of(desired, routes),

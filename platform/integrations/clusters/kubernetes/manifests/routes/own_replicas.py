@@ -138,7 +138,7 @@ def decide(desired: Desired, seen: Seen, loaded: Collection[str]) -> Own:
     wanted, scales = earned(desired), seen.scales or {}
     known = {each.name for each in desired.revisions if each.pool}
     left = {each for each in known - wanted if scales.get(each) or each in seen.pods}
-    stage = _stage(desired, seen, loaded, has_left=not left)
+    stage = _stage(desired, seen, loaded, is_empty=not left)
     present = wanted | left | (known & scales.keys() if stage is not Stage.POOL else set())
     is_over = stage.is_pools and seen.stage.is_pools and seen.is_confirmed
     return Own(
@@ -164,7 +164,7 @@ def _claimed(desired: Desired) -> list[str]:
     return [each.name for each in desired.revisions if each.weight_percent]
 
 
-def _stage(desired: Desired, seen: Seen, loaded: Collection[str], *, has_left: bool) -> Stage:
+def _stage(desired: Desired, seen: Seen, loaded: Collection[str], *, is_empty: bool) -> Stage:
     claimed, at = _claimed(desired), seen.stage
     ready = [each for each in claimed if (seen.ready or {}).get(each)]
     outside = {each.name for each in desired.revisions if not each.pool}
@@ -176,7 +176,7 @@ def _stage(desired: Desired, seen: Seen, loaded: Collection[str], *, has_left: b
         if outside and len(outside) == len(desired.revisions):
             return Stage.PLAIN  # the pool can answer for nothing any more
         can_begin = bool(claimed) and ready == claimed and own.issuperset(claimed)
-        return _begun(seen) if can_begin else _ended(seen, has_left=has_left)
+        return _begun(seen) if can_begin else _ended(seen, is_empty=is_empty)
     must_end = not own.issuperset(claimed) and all(each in loaded for each in claimed)
     if not ready or (must_end and seen.is_confirmed):
         return Stage.KNOWN
@@ -187,8 +187,8 @@ def _begun(seen: Seen) -> Stage:
     return _after(seen, 1) if seen.stage is Stage.KNOWN else Stage.KNOWN
 
 
-def _ended(seen: Seen, *, has_left: bool) -> Stage:
-    return Stage.KNOWN if seen.stage is Stage.KNOWN and not (seen.is_confirmed and has_left) else Stage.POOL
+def _ended(seen: Seen, *, is_empty: bool) -> Stage:
+    return Stage.KNOWN if seen.stage is Stage.KNOWN and not (seen.is_confirmed and is_empty) else Stage.POOL
 
 
 def _after(seen: Seen, step: int) -> Stage:
