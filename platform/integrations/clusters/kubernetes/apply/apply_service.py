@@ -22,6 +22,7 @@ from integrations.clusters.kubernetes.apply import (
     pool_catalog,
     pool_loads,
 )
+from integrations.clusters.kubernetes.apply.weights import given_weights, is_able, loaded_revisions
 from integrations.clusters.kubernetes.manifests import Manifest, policies, render
 from integrations.clusters.kubernetes.manifests.images import refuse_images
 from integrations.clusters.kubernetes.manifests.names import (
@@ -29,27 +30,23 @@ from integrations.clusters.kubernetes.manifests.names import (
     GENERATION,
     SERVICE,
     SLEPT,
-    backend,
     companion_name,
     endpoints_of,
     pool_at,
-    pool_of,
     replicas_name,
     tap_name,
 )
 from integrations.clusters.kubernetes.manifests.owner import Entry
 from integrations.clusters.kubernetes.manifests.pools import pool_of_service
-from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own, moves, own_revisions
+from integrations.clusters.kubernetes.manifests.routes.own_replicas import Own, own_revisions
 from integrations.clusters.kubernetes.manifests.scaling.autoscaler import is_autoscaled
 from integrations.clusters.kubernetes.manifests.workloads import claims, queues
 from integrations.clusters.kubernetes.manifests.workloads.companion import is_companion_autoscaled
 from integrations.clusters.kubernetes.observe import drift
 from integrations.clusters.kubernetes.observe.gateway import Routed, confirmed_before, must_hold
 from integrations.clusters.kubernetes.observe.gateway_features import POLICIES, GatewayClass
-from integrations.clusters.kubernetes.observe.observation import serving
 from integrations.clusters.kubernetes.observe.pod_templates import keep_templates
 from integrations.clusters.kubernetes.options import Options
-from integrations.clusters.weight_distribution import Claim, shares
 
 Json = dict[str, Any]
 _TRIES = 3
@@ -95,14 +92,14 @@ class Applier:
             own, slices = own_replicas.decided(self.api, desired, entry, there, slices, options=options)
         if own.has_left:
             entry = ownership_configmap.forget_pool(self.api, desired.namespace, entry)
-        desired, given = _able(desired, slices, _loaded(desired, entry, own), own)
+        desired, given = given_weights(desired, slices, loaded_revisions(desired, entry, own), own)
         hashes = hashes and not own.stage.is_plain
         before = confirmed_before(desired.service, routes, options)
         keys = CallerKeys() if desired.access is None else caller_keys.read(self.api, desired.namespace)
         wanted = {each["kind"] for each in policies(desired)}
         live = [policy for kind in resource_types.POLICIES for policy in there.get(kind, ())]
         is_held = must_hold(desired.service, routes, wanted, live, options.gateway)
-        waits = any(each.may_sleep for each in desired.revisions) and not _is_able(desired, slices)
+        waits = any(each.may_sleep for each in desired.revisions) and not is_able(desired, slices)
         manifests = render(
             desired, given, options, keys=keys, is_held=is_held, hashes=hashes, waits=waits, beside_pool=own
         )
@@ -347,48 +344,6 @@ def _counts(desired: Desired, own: Own, options: Options) -> Iterator[_Count]:
 
 class _ChangedError(Exception):
     """A route was changed since it was read: read again."""
-
-
-def _loaded(desired: Desired, entry: Entry, own: Own) -> Collection[str]:
-    """Return the revisions in a pool that may get requests: in a move the pool, too, has to have loaded them once."""
-    if own.stage.is_pools:
-        return entry.loaded
-    return own.present & entry.loaded if moves(desired) else own.present
-
-
-def _able(
-    desired: Desired, slices: Sequence[Json], loaded: Collection[str], own: Own
-) -> tuple[Desired, dict[str, int]]:
-    """Return the desired state with copies and groups only for able revisions, and the weights over ready ones.
-
-    Explain requests follow the weights: a revision whose explainer is not ready answers all others.
-    Where nothing is ready the weights stay as desired: the gateway then answers 503 by itself. Of a service
-    in a pool the slices are the pool's, and `loaded` the revisions that it has loaded; where own replicas answer both
-    are of these.
-    """
-    able, in_pool = serving(slices), own.stage.is_pools
-    names = {
-        each.name: {replicas_name(pool_of(each))} if each.pool and in_pool else {each.name, backend(each)}
-        for each in desired.revisions
-    }
-    ready = {revision: min(len(able[name]) for name in its) for revision, its in names.items()}
-    ready |= {each.name: 0 for each in desired.revisions if each.pool and each.name not in loaded}
-    claims = [Claim(each.name, each.weight_percent, ready.get(each.name, 0)) for each in desired.revisions]
-    given = shares(claims)
-    if moves(desired) and in_pool and not any(given.values()):  # those outside it get none yet
-        given = shares([replace(each, weight_percent=1) for each in claims])
-    if not any(given.values()):
-        given = {claim.revision: claim.weight_percent for claim in claims}
-    revisions = tuple(
-        each if ready.get(each.name) else replace(each, mirror_percent=0, match=()) for each in desired.revisions
-    )
-    return replace(desired, revisions=revisions), given
-
-
-def _is_able(desired: Desired, slices: Sequence[Json]) -> bool:
-    """Return whether some replica that stays takes requests; one of a revision that goes to sleep ends."""
-    able = serving(slices)
-    return any(each.replicas and able.get(backend(each)) for each in desired.revisions)
 
 
 def _is_controlled(there: Json) -> bool:
