@@ -20,6 +20,7 @@ from tests.cluster._support.installed import (
     cluster_for_the_chart,
     volume,
 )
+from tests.cluster._support.namespaces import remove_namespaces
 from tests.cluster._support.node import images
 from tests.cluster._support.remains import remains
 from tests.cluster._support.visitors import Visitors
@@ -70,6 +71,7 @@ def installed(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> 
     runtime = first_runtime(tmp_path_factory.mktemp("first_runtime"))
     with cluster_for_the_chart(plane, tmp_path_factory.mktemp("chart"), versions, runtime=runtime) as made:
         yield made
+        remove_namespaces(made.api, ("vision", "fairlead-models", "fairlead-jobs"))  # left where a test failed
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from deployments.services import service_apply
 from integrations.clusters.kubernetes.manifests import render
 from tests.charts.chart import Json
 from tests.charts.kustomize import BASE, COMPONENTS, FOLDER, NAMESPACE, Key, objects
+from tests.cluster._support.namespaces import make_namespace, remove_namespaces
 from tests.cluster.binaries import kustomize
 from tests.deployments._support.platform import Platform
 from tests.releases.record import version
@@ -119,9 +120,9 @@ def test_an_overlay_without_the_component_refuses_a_gpu_service_by_the_field(pla
 @pytest.fixture(scope="module")
 def namespace(client: httpx.Client) -> Iterator[httpx.Client]:
     labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
-    client.post("/api/v1/namespaces", json={"metadata": {"name": NAMESPACE, "labels": labels}}).raise_for_status()
+    make_namespace(client, NAMESPACE, labels)
     yield client
-    client.delete(f"/api/v1/namespaces/{NAMESPACE}")
+    remove_namespaces(client, (NAMESPACE,))
 
 
 @pytest.mark.parametrize("name", OVERLAYS)

@@ -22,6 +22,7 @@ from integrations.clusters.kubernetes.driver import KubernetesDriver
 from integrations.clusters.kubernetes.manifests.names import CATALOG, SERVICE
 from integrations.clusters.kubernetes.options import ModelSource
 from tests.cluster._support.gateway.envoy_gateway import EnvoyGateway
+from tests.cluster._support.namespaces import make_namespace
 from tests.cluster._support.removal import is_removed
 from tests.cluster.harness import Harness, harness
 from tests.cluster.plane import ControlPlane
@@ -162,7 +163,7 @@ class Pools:
 
     def namespace(self, name: str) -> None:
         with self.harness.plane.client() as client:
-            client.post("/api/v1/namespaces", json={"metadata": {"name": name}}).raise_for_status()
+            make_namespace(client, name)
 
     def steal(self, name: str) -> None:
         """Make a route by hand, from a namespace to the pool, that asks for the model of another one's service."""
