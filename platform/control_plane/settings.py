@@ -49,6 +49,7 @@ INSTALLED_APPS = [
     "custom_resources.apps.CustomResourcesConfig",
     "fleet.apps.FleetConfig",
     "pools.apps.PoolsConfig",
+    "feedback.apps.FeedbackConfig",
     "gpus.apps.GpusConfig",
     "access.apps.AccessConfig",
     "recordings.apps.RecordingsConfig",

@@ -45,6 +45,7 @@ class InferenceService(models.Model):
         replica_restarts: restarts of each replica that have events.
         restart_number: rises when all its replicas are to be restarted.
         recorded_percent: of its requests that are recorded now (`models.Recording`); 0 for none.
+        kept_percent: of its requests whose answers are kept for feedback (`feedback.models.Kept`); 0 for none.
         drift_policy: the policy for changes made by hand on its cluster (`DriftPolicy`).
         drift: the changes found (`deployments.domain.service_state.drift`).
         request_timeout_s: timeout of an HTTP request; 0 is none.
@@ -91,6 +92,7 @@ class InferenceService(models.Model):
     replica_restarts = models.JSONField(default=dict)
     restart_number = models.PositiveIntegerField(default=0)
     recorded_percent = models.FloatField(default=0)
+    kept_percent = models.FloatField(default=0, db_default=0)
     drift_policy = models.CharField(
         max_length=10, choices=choices(DriftPolicy), default=DriftPolicy.HEAL, db_default=DriftPolicy.HEAL
     )

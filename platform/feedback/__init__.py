@@ -1,0 +1,1 @@
+"""Feedback: kept answers, their labels, and the quality of revisions by scorers."""

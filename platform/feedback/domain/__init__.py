@@ -1,0 +1,1 @@
+"""Feedback in pure functions."""

@@ -1,0 +1,181 @@
+"""Kept answers of services, the labels that come for them later, and scores of both."""
+
+from django.db import models
+from django.db.models import Q
+
+from deployments.models import InferenceService
+
+
+class Kept(models.Model):
+    """What is kept of a service's answers, and how much of it there is.
+
+    Attributes:
+        share_percent: of the requests, by their `x-request-id`.
+        days: after which an answer, its label and its scores are deleted.
+        max_rows, max_bytes: limits of stored answers; at a limit further answers are left out.
+        output: the output whose top class and score are kept; empty for the first one.
+        outputs: names of outputs whose values are kept, encrypted.
+        keeps_inputs: whether the inputs' values are kept too, encrypted.
+        parameters: names of request parameters that are kept, by which quality is sliced.
+        rows, bytes: stored now.
+        left_out: answers that were not kept at a limit.
+        unmatched: labels that were deleted without an answer of their request.
+    """
+
+    service = models.OneToOneField(InferenceService, on_delete=models.CASCADE, related_name="kept")
+    share_percent = models.FloatField()
+    days = models.PositiveIntegerField()
+    max_rows = models.PositiveIntegerField()
+    max_bytes = models.BigIntegerField()
+    output = models.CharField(max_length=200, blank=True)
+    outputs = models.JSONField(default=list)
+    keeps_inputs = models.BooleanField(default=False)
+    parameters = models.JSONField(default=list)
+    rows = models.BigIntegerField(default=0)
+    bytes = models.BigIntegerField(default=0)
+    left_out = models.BigIntegerField(default=0)
+    unmatched = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+
+    def __str__(self) -> str:
+        return f"answers of service {self.service_id}"
+
+
+class Answer(models.Model):
+    """One revision's answer to a request; of a request that was copied there are two.
+
+    Attributes:
+        version: number of the model version.
+        at: time of the request.
+        top: [class, score] of each row of the output kept, at most 64 rows; of a regression [0, value].
+        sealed: encrypted JSON {"outputs": {name: tensor}, "inputs": {name: tensor}} in V2's form; empty where neither
+            is kept.
+        parameters: of the request, those that `Kept.parameters` names, as text.
+        bytes: about what the row takes.
+    """
+
+    service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="+")
+    request_id = models.CharField(max_length=128)
+    revision = models.CharField(max_length=100)
+    version = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    top = models.JSONField(default=list)
+    sealed = models.BinaryField(default=b"")
+    parameters = models.JSONField(default=dict)
+    bytes = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["service", "request_id", "revision"], name="answer_once_a_revision")
+        ]
+        indexes = [models.Index(fields=["service", "at"], name="answer_by_age")]
+
+    def __str__(self) -> str:
+        return f"answer of {self.revision} to {self.request_id}"
+
+
+class Label(models.Model):
+    """The right answer to a request, a score or a reward, which came later.
+
+    Attributes:
+        value: a number or a text, or one of them for each row of the request.
+        given_at: when the label was known, as its sender says; `received_at` where it does not.
+        joined_at: when it was joined with the answers of its request; None while there is none.
+        next_try_at: when the next look for an answer is due; None once joined.
+    """
+
+    service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="+")
+    request_id = models.CharField(max_length=128)
+    value = models.JSONField()
+    given_at = models.DateTimeField()
+    given_by = models.CharField(max_length=300)
+    received_at = models.DateTimeField()
+    joined_at = models.DateTimeField(null=True)
+    next_try_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["service", "request_id"], name="label_once_a_request")]
+        indexes = [
+            models.Index(fields=["next_try_at"], condition=Q(joined_at=None), name="label_waiting"),
+            models.Index(fields=["service", "received_at"], name="label_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"label of {self.request_id}"
+
+
+class ServiceScorer(models.Model):
+    """A scorer of a service: turns an answer and its label into a loss, 0 for right up to 1 for as wrong as can be.
+
+    Attributes:
+        kind: a name of `feedback.domain.scorers`.
+        options: of that kind.
+    """
+
+    service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="scorers")
+    name = models.CharField(max_length=63)
+    kind = models.CharField(max_length=30)
+    options = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=300)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["service", "name"], name="scorer_name_unique")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Score(models.Model):
+    """The loss of one answer by one scorer.
+
+    Attributes:
+        answered_at: time of the request.
+        labelled_at: when the label was received.
+        scored_at: when it was joined.
+        loss: 0 to 1; the mean over the request's rows.
+        parameters: as the answer's.
+    """
+
+    scorer = models.ForeignKey(ServiceScorer, on_delete=models.CASCADE, related_name="scores")
+    request_id = models.CharField(max_length=128)
+    revision = models.CharField(max_length=100)
+    answered_at = models.DateTimeField()
+    labelled_at = models.DateTimeField()
+    scored_at = models.DateTimeField()
+    loss = models.FloatField()
+    parameters = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["scorer", "request_id", "revision"], name="score_once_an_answer")
+        ]
+        indexes = [models.Index(fields=["scorer", "revision", "answered_at"], name="score_by_time")]
+
+    def __str__(self) -> str:
+        return f"score of {self.revision} for {self.request_id}"
+
+
+class HourlyQuality(models.Model):
+    """Scores of a revision in one hour, summed up; they stay when the scores are deleted.
+
+    Attributes:
+        hour: of the requests.
+        scores: how many; `loss` and `squares` are the sums of their losses and of the squares.
+        delay_s: the sum of the seconds from a request to its label.
+    """
+
+    scorer = models.ForeignKey(ServiceScorer, on_delete=models.CASCADE, related_name="hours")
+    revision = models.CharField(max_length=100)
+    hour = models.DateTimeField()
+    scores = models.PositiveIntegerField(default=0)
+    loss = models.FloatField(default=0.0)
+    squares = models.FloatField(default=0.0)
+    delay_s = models.FloatField(default=0.0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["scorer", "revision", "hour"], name="quality_once_an_hour")]
+
+    def __str__(self) -> str:
+        return f"quality of {self.revision} in the hour from {self.hour:%Y-%m-%d %H:%M}"
