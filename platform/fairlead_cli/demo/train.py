@@ -2,9 +2,9 @@
 
     python -m fairlead_cli.demo.train FOLDER
 
-FOLDER then holds `v1.onnx` (logistic regression), `v2.onnx` (a small neural network), `v3.onnx` (v2, bad on purpose),
-`held-out.npz` (images and labels that no model was trained on) and `training.json`. The 8x8 images come inside
-scikit-learn's package.
+FOLDER then holds `v1.onnx` (logistic regression), `v2.onnx` (a small neural network), `v3.onnx` (v2, failing on
+purpose), `v4.onnx` (v2, wrong on purpose), `held-out.npz` (images and labels that no model was trained on) and
+`training.json`. The 8x8 images come inside scikit-learn's package.
 
 A folder that holds what this very code trained is left as it is: training again gives other bytes in the last digits,
 seeded or not, and a demo that runs again should find its versions and not register new ones.
@@ -28,11 +28,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairlead_cli.demo.broken import fail_above
+from fairlead_cli.demo.mistaken import mix_up, mixed_up
 
 INPUT, LABEL, PROBABILITIES = "pixels", "label", "probabilities"
-_OPSET = 17
+_OPSET, _DIGITS = 17, 10
 # Version 3 fails for the brightest images, this share of them.
 _BAD_SHARE = 0.3
+# Version 4 answers each of these digits with the next of them.
+_MIXED_UP = (3, 5, 8)
 
 
 def main() -> None:
@@ -55,6 +58,9 @@ def main() -> None:
         onnx.save(_exported(model, name), folder / f"{name}.onnx")
     brightness = float(np.quantile(held_x.sum(axis=1), 1 - _BAD_SHARE))
     onnx.save(fail_above(onnx.load(folder / "v2.onnx"), INPUT, brightness), folder / "v3.onnx")
+    answered = mixed_up(_DIGITS, _MIXED_UP)
+    onnx.save(mix_up(onnx.load(folder / "v2.onnx"), LABEL, PROBABILITIES, answered), folder / "v4.onnx")
+    mistaken = np.array(answered)[models["v2"].predict(held_x)]
 
     np.savez(folder / "held-out.npz", images=held_x, labels=held_y)
     facts = {
@@ -74,6 +80,11 @@ def main() -> None:
                 "kind": f"v2 that fails on the brightest {_BAD_SHARE:.0%} of the images",
                 "accuracy_percent": None,
             },
+            {
+                "name": "v4",
+                "kind": f"v2 that mixes up the digits {', '.join(map(str, _MIXED_UP))}",
+                "accuracy_percent": round(100.0 * float((mistaken == held_y).mean()), 2),
+            },
         ],
         "example": [int(value) for value in held_x[0]],
         "example_label": int(held_y[0]),
@@ -87,7 +98,8 @@ def main() -> None:
 def _recipe() -> str:
     """Return the digest of the code that trains the models."""
     here = Path(__file__)
-    return hashlib.sha256(here.read_bytes() + here.with_name("broken.py").read_bytes()).hexdigest()
+    files = [here, here.with_name("broken.py"), here.with_name("mistaken.py")]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _is_trained(folder: Path, recipe: str) -> bool:
@@ -105,7 +117,7 @@ def _exported(model: Any, name: str) -> onnx.ModelProto:
         model,
         name=f"digits-{name}",
         initial_types=[(INPUT, FloatTensorType([None, 64]))],
-        final_types=[(LABEL, Int64TensorType([None])), (PROBABILITIES, FloatTensorType([None, 10]))],
+        final_types=[(LABEL, Int64TensorType([None])), (PROBABILITIES, FloatTensorType([None, _DIGITS]))],
         options={"zipmap": False},
         target_opset=_OPSET,
     )
