@@ -16,8 +16,9 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 _TIMEOUT_S = 10.0
-_REVISION = "fairlead-revision"
-_INPUT, _OUTPUT = "pixels", "label"
+_REVISION, _REQUEST_ID = "fairlead-revision", "x-request-id"
+# Only the outputs that are requested can be kept: the label is read here, the probabilities are for its scorer.
+_INPUT, _OUTPUT, _SCORES = "pixels", "label", "probabilities"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Answer:
 class Sender(Protocol):
     """One protocol's client."""
 
-    def send(self, image: "np.ndarray[Any, Any]") -> Answer:
+    def send(self, image: "np.ndarray[Any, Any]", request_id: str) -> Answer:
         """Return the answer for one image of 64 pixels; failures are returned as answers, not raised."""
 
 
@@ -54,10 +55,11 @@ class HttpJson:
         )
         self._http = httpx.Client(timeout=_TIMEOUT_S, trust_env=False)
 
-    def send(self, image: "np.ndarray[Any, Any]") -> Answer:
+    def send(self, image: "np.ndarray[Any, Any]", request_id: str) -> Answer:
         tensor = {"name": _INPUT, "datatype": "FP32", "shape": [1, 64], "data": image.tolist()}
+        body = {"inputs": [tensor], "outputs": [{"name": _OUTPUT}, {"name": _SCORES}]}
         try:
-            answer = self._http.post(self._url, json={"inputs": [tensor], "outputs": [{"name": _OUTPUT}]})
+            answer = self._http.post(self._url, json=body, headers={_REQUEST_ID: request_id})
         except httpx.HTTPError as error:
             return Answer("", None, f"{type(error).__name__}: {error}")
         revision = answer.headers.get(_REVISION, "")
@@ -89,12 +91,12 @@ class HttpBinary:
         )
         self._model = target.service
 
-    def send(self, image: "np.ndarray[Any, Any]") -> Answer:
+    def send(self, image: "np.ndarray[Any, Any]", request_id: str) -> Answer:
         tensor = triton_http.InferInput(_INPUT, [1, 64], "FP32")
         tensor.set_data_from_numpy(image.reshape(1, 64), binary_data=True)
-        wanted = triton_http.InferRequestedOutput(_OUTPUT, binary_data=True)
+        wanted = [triton_http.InferRequestedOutput(name, binary_data=True) for name in (_OUTPUT, _SCORES)]
         try:
-            result = self._client.infer(self._model, [tensor], outputs=[wanted])
+            result = self._client.infer(self._model, [tensor], outputs=wanted, headers={_REQUEST_ID: request_id})
         except InferenceServerException as error:
             return Answer(self._client.revision, None, f"{error.status() or ''} {error.message()}".strip()[:200])
         except (OSError, HTTPException) as error:  # a connection that ends in the middle of an answer
@@ -110,13 +112,15 @@ class Grpc:
         self._metadata = (("fairlead-service", f"{target.namespace}/{target.service}"),)
         self._model = target.service
 
-    def send(self, image: "np.ndarray[Any, Any]") -> Answer:
+    def send(self, image: "np.ndarray[Any, Any]", request_id: str) -> Answer:
         request = service_pb2.ModelInferRequest(model_name=self._model)
         request.inputs.add(name=_INPUT, datatype="FP32", shape=[1, 64])
-        request.outputs.add(name=_OUTPUT)
+        for name in (_OUTPUT, _SCORES):
+            request.outputs.add(name=name)
         request.raw_input_contents.append(image.astype("<f4").tobytes())
+        metadata = (*self._metadata, (_REQUEST_ID, request_id))
         try:
-            result, call = self._stub.ModelInfer.with_call(request, metadata=self._metadata, timeout=_TIMEOUT_S)
+            result, call = self._stub.ModelInfer.with_call(request, metadata=metadata, timeout=_TIMEOUT_S)
         except grpc.RpcError as error:
             return Answer(_revision_of(error), None, f"{error.code().name} {error.details()}"[:200])
         label = np.frombuffer(result.raw_output_contents[0], "<i8") if result.raw_output_contents else None
