@@ -17,7 +17,7 @@ help: ## print this help
 
 ##@ Use it
 .PHONY: demo up clean
-demo: setup ## two model versions, a canary that promotes itself, a bad one that rolls back (ONCE=1: exit after it)
+demo: setup ## a canary that promotes itself, a failing and a mistaken one that roll back (ONCE=1: exit after it)
 	@$(BIN)/fairlead demo $(if $(ONCE),--once)
 
 up: setup ## start the platform, empty

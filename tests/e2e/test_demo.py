@@ -1,4 +1,4 @@
-"""`fairlead demo --once`: a canary to 100 % and a bad one rolled back, under traffic, on real processes and Envoy."""
+"""`fairlead demo --once`: a canary to 100 %, a failing and a mistaken one rolled back, on real processes and Envoy."""
 
 import json
 import os
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 def demo(platform: Platform) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "fairlead_cli", "demo", "--once", "--home", str(platform.home), "--hold", "3"]
     command += ["--address", f"127.0.0.1:{platform.port}", "--gateway-address", platform.gateway]
-    return subprocess.run(command, env=platform.environment, capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run(command, env=platform.environment, capture_output=True, text=True, timeout=260, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,26 @@ def test_v3_was_rolled_back_for_its_errors(report: Any) -> None:
     assert "requests to the canary failed" in bad["reason"]
 
 
+def test_v4_was_rolled_back_for_its_wrong_answers_alone(report: Any) -> None:
+    mistaken, answered = report["rollouts"][2], report["revisions"][3]
+
+    assert (mistaken["phase"], mistaken["from_version"], mistaken["to_version"]) == ("Degraded", 2, 4)
+    assert mistaken["analysis_runs"][-1]["verdict"] == "Failed"
+    assert "labels" in mistaken["reason"]
+    assert (answered["version"], answered["failed"]) == (4, 0)
+    assert answered["accuracy_percent"] < 85
+
+
+def test_every_label_found_its_answer(report: Any) -> None:
+    labels = report["labels"]
+
+    assert labels["sent"] == labels["joined"] == report["requests"]["sent"] - report["requests"]["failed"]
+    assert (labels["unsent"], labels["waiting"], labels["unmatched"]) == (0, 0, 0)
+
+
 def test_only_the_bad_version_failed_requests(report: Any) -> None:
-    assert {row["version"]: bool(row["failed"]) for row in report["revisions"]} == {1: False, 2: False, 3: True}
+    failed = {row["version"]: bool(row["failed"]) for row in report["revisions"]}
+    assert failed == {1: False, 2: False, 3: True, 4: False}
     assert report["requests"]["failed"] == report["revisions"][2]["failed"]
     assert {row["protocol"] for row in report["protocols"]} == {"grpc", "http-binary", "http-json"}
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from fairlead_cli.client import Client, Json
 from fairlead_cli.config import Access
 from fairlead_cli.context import Call
 from fairlead_cli.demo import family, report
+from fairlead_cli.demo.labels import read_counts
 from fairlead_cli.demo.requests import RequestLog
 from fairlead_cli.demo.screen import Screen
 from fairlead_cli.demo.story import MODEL, NAMESPACE, SERVICE, Story
@@ -39,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(call: Call) -> None:
-    """Demonstrates everything: serves a model, rolls out the next by canary, rolls back a bad one automatically."""
+    """Demonstrates everything: serves a model, rolls out the next by canary, rolls back bad ones automatically."""
     options = call.options
     require_installed(demo=True)
     # These end the demo as Ctrl-C does: through the `finally` of everything that was started.
@@ -70,7 +72,7 @@ def _report_story(client: Client, screen: Screen, home: Home, options: argparse.
     began_at = time.monotonic()
     folder = home.path / "demo"
     folder.mkdir(exist_ok=True)
-    screen.say("training two classifiers on scikit-learn's digits and breaking a third on purpose (once per folder)")
+    screen.say("training two classifiers on scikit-learn's digits and spoiling copies on purpose (once per folder)")
     family.train(folder)
     training: Json = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     log = RequestLog(folder / "requests.jsonl")
@@ -84,9 +86,12 @@ def _report_story(client: Client, screen: Screen, home: Home, options: argparse.
     story.clear()
     first, second = story.push("v1"), story.push("v2")
     story.serve(first, options.hold)
+    story.keep_answers()
+    label_counts = folder / "labels.json"
     arguments = ["--gateway", str(options.gateway_address), "--service", f"{NAMESPACE}/{SERVICE}"]
     arguments += ["--images", str(folder / "held-out.npz"), "--log", str(folder / "requests.jsonl")]
-    arguments += ["--rate", str(options.rate)]
+    arguments += ["--rate", str(options.rate), "--labels-to", options.address.url]
+    arguments += ["--token-file", str(home.token), "--label-counts", str(label_counts)]
     with family.traffic(arguments, home.path / "logs" / "demo-traffic.log"):
         poll_until(
             requests_so_far,
@@ -99,15 +104,22 @@ def _report_story(client: Client, screen: Screen, home: Home, options: argparse.
         screen.say(f"rolling out version {second} by canary")
         good = story.roll_out(second)
         third = story.push("v3")
-        screen.say(f"rolling out version {third}, which is bad on purpose")
-        bad = story.roll_out(third)
+        screen.say(f"rolling out version {third}, which fails on purpose")
+        failing = story.roll_out(third)
+        fourth = story.push("v4")
+        screen.say(f"rolling out version {fourth}, which is wrong on purpose about three digits, and fails nothing")
+        mistaken = story.roll_out(fourth)
         time.sleep(_AFTER_S)
         service = story.service()
+    counts = read_counts(label_counts)
+    labels = {**asdict(counts), **story.joined(counts.sent)}
     return report.build(
         requests=requests_so_far(),
         good=good,
-        bad=bad,
+        failing=failing,
+        mistaken=mistaken,
         service=service,
+        labels=labels,
         training=training,
         seconds=time.monotonic() - began_at,
     )
@@ -129,6 +141,7 @@ def _invite(screen: Screen, options: argparse.Namespace, token: str, home: Home)
         f"services show {SERVICE}",
         f"rollouts status {SERVICE}",
         f"models show {MODEL}",
+        f"feedback show {SERVICE}",
         f"events {SERVICE}",
     ):
         screen.plain(f"  {_own_command()} {words}")

@@ -7,7 +7,7 @@ the standard deviation sqrt(p (1 - p) / n); 4.5 of those are exceeded by chance 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import Any
 
@@ -17,6 +17,8 @@ _DEVIATIONS = 4.5
 _ROUNDING = 0.002
 _ENOUGH = 100
 _SHOWN_FAILURES = 3
+# What the reason says of a rollout that labels ended, and of no other.
+_QUALITY = "labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,28 +114,32 @@ def checks(
     *,
     requests: Sequence[Request],
     shares: Sequence[Share],
-    bad_revision: str,
     good: Mapping[str, Any],
-    bad: Mapping[str, Any],
+    failing: Mapping[str, Any],
+    mistaken: Mapping[str, Any],
     service: Mapping[str, Any],
+    labels: Mapping[str, Any],
 ) -> list[Check]:
     """Return all claims of the demo, each with whether it held.
 
     Args:
         requests: all of the demo's requests.
-        shares: one per step seen of either rollout.
-        bad_revision: the one revision that may fail requests.
+        shares: one per step seen of any rollout.
         good: the rollout that should have promoted itself, as the API shows it at its end.
-        bad: the rollout that should have rolled back.
-        service: the service after both.
+        failing: the rollout that should have rolled back, the only one whose canary may fail requests.
+        mistaken: the rollout that should have rolled back for its wrong answers.
+        service: the service after all of them.
+        labels: what the traffic sent, and what the service joined with its answers.
     """
     return [
-        _only_bad_failed(requests, bad_revision),
+        _only_bad_failed(requests, failing["to_revision"]),
         _ended(f"version {good['to_version']} promoted itself", good, phase="Healthy", weight=100),
-        _ended(f"version {bad['to_version']} was rolled back", bad, phase="Degraded", weight=0),
+        _ended(f"version {failing['to_version']} was rolled back", failing, phase="Degraded", weight=0),
+        _labels_joined(labels),
+        _stopped_by_labels(mistaken),
         _stable_serves(service, good),
         # A bad version may be caught before enough requests came to judge its share.
-        *(_share_fits(each) for each in shares if each.enough or each.window.revision != bad_revision),
+        *(_share_fits(each) for each in shares if each.enough or each.window.revision == good["to_revision"]),
     ]
 
 
@@ -153,6 +159,22 @@ def _only_bad_failed(requests: Sequence[Request], bad_revision: str) -> Check:
 def _ended(name: str, rollout: Mapping[str, Any], *, phase: str, weight: int) -> Check:
     ok = rollout["phase"] == phase and rollout["weight_actual"] == weight
     return Check(name, ok, f"{rollout['phase']} at {rollout['weight_actual']} %: {rollout['reason']['message']}")
+
+
+def _labels_joined(labels: Mapping[str, Any]) -> Check:
+    sent, unsent, joined = labels["sent"], labels["unsent"], labels["joined"]
+    found = f"{sent} labels sent, {joined} joined with their answers"
+    if unsent:
+        found += f", {unsent} not sent: {labels['message'] or 'too many waited'}"
+    return Check("labels came seconds late and found their answers", sent > 0 and not unsent and joined == sent, found)
+
+
+def _stopped_by_labels(mistaken: Mapping[str, Any]) -> Check:
+    """Return whether the gate on quality ended it: its reason is the labels, not an error or the time."""
+    ended = _ended(
+        f"version {mistaken['to_version']} was rolled back for its wrong answers", mistaken, phase="Degraded", weight=0
+    )
+    return replace(ended, ok=ended.ok and _QUALITY in mistaken["reason"]["message"])
 
 
 def _stable_serves(service: Mapping[str, Any], good: Mapping[str, Any]) -> Check:

@@ -13,31 +13,35 @@ from fairlead_cli.demo.story import Chapter
 from fairlead_cli.output import render
 
 SCHEMA = "fairlead.demo-report/v1"
+_LABELS = ("sent", "unsent", "failures", "message", "joined", "waiting", "unmatched")
 
 
 def build(
     *,
     requests: Sequence[Request],
     good: Chapter,
-    bad: Chapter,
+    failing: Chapter,
+    mistaken: Chapter,
     service: Json,
+    labels: Json,
     training: Json,
     seconds: float,
 ) -> Json:
     """Return the report: requests, observations, decisions, and whether all checks held."""
-    shares = [evaluation.share(window, requests) for chapter in (good, bad) for window in chapter.windows]
+    chapters = (good, failing, mistaken)
+    shares = [evaluation.share(window, requests) for chapter in chapters for window in chapter.windows]
     found = evaluation.checks(
         requests=requests,
         shares=shares,
-        bad_revision=bad.rollout["to_revision"],
         good=good.rollout,
-        bad=bad.rollout,
+        failing=failing.rollout,
+        mistaken=mistaken.rollout,
         service=service,
+        labels=labels,
     )
     versions = {
         good.rollout["from_revision"]: int(good.rollout["from_version"]),
-        good.rollout["to_revision"]: good.version,
-        bad.rollout["to_revision"]: bad.version,
+        **{chapter.rollout["to_revision"]: chapter.version for chapter in chapters},
     }
     return {
         "schema": SCHEMA,
@@ -48,7 +52,8 @@ def build(
         "protocols": evaluation.by_protocol(requests),
         "revisions": evaluation.by_revision(requests, versions),
         "steps": [_step(each) for each in shares],
-        "rollouts": [_rollout(chapter) for chapter in (good, bad)],
+        "rollouts": [_rollout(chapter) for chapter in chapters],
+        "labels": {key: labels[key] for key in _LABELS},
         "training": {key: training[key] for key in ("images", "trained_on", "held_out", "versions")},
         "checks": [{"name": check.name, "ok": check.ok, "message": check.message} for check in found],
     }
@@ -58,6 +63,8 @@ def show(report: Json, screen: Screen) -> None:
     """Print the report."""
     sent, failed = report["requests"]["sent"], report["requests"]["failed"]
     screen.plain(f"\n{sent} requests with real images in {report['seconds']:.0f} s, {failed} failed")
+    labels = report["labels"]
+    screen.plain(f"{labels['sent']} labels seconds after their answers, {labels['joined']} joined with them")
     screen.table(
         "By revision (accuracy of what it answered, on images that no version was trained on)",
         report["revisions"],

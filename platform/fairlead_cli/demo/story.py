@@ -1,6 +1,7 @@
 """Demo scenario on a running platform, in order, through the REST API as any CI job would.
 
-    clear the last demo -> push v1, v2 -> policy -> serve v1 -> traffic -> roll out v2 -> push and roll out v3 (bad)
+    clear the last demo -> push v1, v2 -> policy -> serve v1, keep its answers, score them -> traffic and labels
+    -> roll out v2 -> push and roll out v3 (fails) -> push and roll out v4 (wrong) -> wait for the last labels
 
 A demo may run again in the same folder: the service is its own (it names the demo's policy), so it is deleted and
 created again, while models and versions stay: the trained files are kept, and the same file again is the same version.
@@ -8,6 +9,7 @@ A service of the same name that someone else made is left alone, and the demo re
 """
 
 import hashlib
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -16,13 +18,15 @@ from pathlib import Path
 from fairlead_cli.client import Client, Json, path
 from fairlead_cli.commands.models import wait_checked
 from fairlead_cli.demo.evaluation import Window
+from fairlead_cli.demo.labels import feedback_path
 from fairlead_cli.demo.watch import follow
 from fairlead_cli.errors import CliError, NotFound
 from fairlead_cli.files.upload_sources import source_of
 from fairlead_cli.output.waiting import poll_until
 
 MODEL, POLICY, NAMESPACE, SERVICE = "digits", "demo-canary", "default", "digits"
-_CHECK_S, _READY_S, _ROLLOUT_S, _GONE_S = 120.0, 90.0, 300.0, 90.0
+SCORER, _SCORED_OUTPUT = "accuracy", "probabilities"
+_CHECK_S, _READY_S, _ROLLOUT_S, _GONE_S, _JOINED_S = 120.0, 90.0, 300.0, 90.0, 30.0
 _LOOK_EVERY_S = 0.2
 
 
@@ -35,6 +39,8 @@ def policy(hold_seconds: int) -> Json:
         # Both models answer in a fraction of a millisecond; a busy laptop's noise is larger than their difference.
         "latencyQuantile": 0.99,
         "maxSlowPercent": 75,
+        # Percentage points of wrong answers more than stable's. Labels come seconds late: few must do.
+        "quality": {"scorer": SCORER, "maxWorse": 2, "minLabels": 30},
         "deadline": "2m",
     }
     hold = f"{hold_seconds}s"
@@ -136,6 +142,21 @@ class Story:
         if service["phase"] != "Ready":
             raise CliError(f"service {NAMESPACE}/{SERVICE} is {service['phase']}: {service['reason']}")
         self.say(f"serving version {version} at {service['url']}")
+
+    def keep_answers(self) -> None:
+        """Keep the service's answers for a day, and score them once their labels come."""
+        where = feedback_path(NAMESPACE, SERVICE)
+        self.client.put(f"{where}/answers", {"share_percent": 100, "days": 1, "output": _SCORED_OUTPUT})
+        self.client.put(f"{where}/scorers/{SCORER}", {"kind": "accuracy"})
+        self.say("keeping all answers for a day; labels will come seconds after them and score their accuracy")
+
+    def joined(self, sent: int) -> Json:
+        """Return the counts of the service's labels once so many are joined with their answers, or time is up."""
+        where = feedback_path(NAMESPACE, SERVICE)
+        deadline = time.monotonic() + _JOINED_S
+        while (seen := self.client.get(where))["joined"] < sent and time.monotonic() < deadline:
+            time.sleep(_LOOK_EVERY_S)
+        return seen
 
     def roll_out(self, version: int) -> Chapter:
         """Roll a version out by the service's policy and follow it to its end."""

@@ -8,7 +8,9 @@ from fairlead_cli.demo import evaluation
 from fairlead_cli.demo.evaluation import Share, Window
 from fairlead_cli.demo.requests import Request
 
-STABLE, CANARY, BAD = "digits-00001", "digits-00002", "digits-00003"
+STABLE, CANARY, BAD, WRONG = "digits-00001", "digits-00002", "digits-00003", "digits-00004"
+JOINED = {"sent": 200, "unsent": 0, "message": "", "joined": 200}
+BY_LABELS = "the analysis failed: it is wrong more often, by 40 labels"
 
 
 def requests(count: int, revision: str = STABLE, *, at: float = 10.0, **changes: Any) -> list[Request]:
@@ -73,10 +75,14 @@ def test_rows_by_protocol_have_latencies() -> None:
     ]
 
 
-def rollout(phase: str, weight: int, revision: str) -> dict[str, Any]:
-    version = int(revision[-1])
-    reason = {"message": "why"}
-    return {"phase": phase, "weight_actual": weight, "to_revision": revision, "to_version": version, "reason": reason}
+def rollout(phase: str, weight: int, revision: str, why: str = "why") -> dict[str, Any]:
+    return {
+        "phase": phase,
+        "weight_actual": weight,
+        "to_revision": revision,
+        "to_version": int(revision[-1]),
+        "reason": {"message": why},
+    }
 
 
 def judged(
@@ -84,6 +90,8 @@ def judged(
     *,
     good: dict[str, Any] | None = None,
     bad: dict[str, Any] | None = None,
+    mistaken: dict[str, Any] | None = None,
+    labels: dict[str, Any] | None = None,
     weights: dict[str, int] | None = None,
     shares: tuple[Share, ...] = (),
 ) -> list[str]:
@@ -92,9 +100,10 @@ def judged(
     checks = evaluation.checks(
         requests=sent,
         shares=shares,
-        bad_revision=BAD,
         good=good or rollout("Healthy", 100, CANARY),
-        bad=bad or rollout("Degraded", 0, BAD),
+        failing=bad or rollout("Degraded", 0, BAD),
+        mistaken=mistaken or rollout("Degraded", 0, WRONG, BY_LABELS),
+        labels={**JOINED, **(labels or {})},
         service={
             "phase": "Ready",
             "revisions": [{"name": name, "weight_actual": weight} for name, weight in {STABLE: 0, **serving}.items()],
@@ -104,10 +113,12 @@ def judged(
 
 
 GOOD_TRAFFIC = requests(50) + requests(50, CANARY) + requests(5, BAD, ok=False, label=None, message="500")
-ONLY_BAD, PROMOTED, ROLLED_BACK, SERVES = (
+ONLY_BAD, PROMOTED, ROLLED_BACK, LABELLED, FOUND_WRONG, SERVES = (
     "only the bad version failed requests",
     "version 2 promoted itself",
     "version 3 was rolled back",
+    "labels came seconds late and found their answers",
+    "version 4 was rolled back for its wrong answers",
     "version 2 serves all requests at the end",
 )
 
@@ -129,6 +140,18 @@ def test_all_as_promised() -> None:
         pytest.param({"good": rollout("Healthy", 75, CANARY)}, [PROMOTED], id="v2 is healthy without all traffic"),
         pytest.param({"bad": rollout("Healthy", 100, BAD)}, [ROLLED_BACK], id="the bad one was let through"),
         pytest.param({"bad": rollout("Degraded", 10, BAD)}, [ROLLED_BACK], id="the bad one kept traffic"),
+        pytest.param({"labels": {"sent": 0, "joined": 0}}, [LABELLED], id="no labels"),
+        pytest.param({"labels": {"unsent": 1, "message": "refused"}}, [LABELLED], id="a label was not sent"),
+        pytest.param({"labels": {"joined": 199}}, [LABELLED], id="a label found no answer"),
+        pytest.param({"mistaken": rollout("Healthy", 100, WRONG)}, [FOUND_WRONG], id="the wrong one was let through"),
+        pytest.param(
+            {"mistaken": rollout("Degraded", 0, WRONG, "3 of 60 requests to the canary failed")},
+            [FOUND_WRONG],
+            id="the wrong one was stopped for something else",
+        ),
+        pytest.param(
+            {"sent": [*GOOD_TRAFFIC, *requests(1, WRONG, ok=False)]}, [ONLY_BAD], id="the wrong one failed a request"
+        ),
         pytest.param({"weights": {CANARY: 90, BAD: 10}}, [SERVES], id="somebody else serves too"),
         pytest.param({"weights": {}}, [SERVES], id="nobody serves"),
         pytest.param(
@@ -141,9 +164,9 @@ def test_each_promise_can_fail(case: dict[str, Any], failed: list[str]) -> None:
 
 
 def test_a_bad_version_may_be_caught_before_its_share_can_be_judged() -> None:
-    few = Share(Window(3, BAD, 10, 0.0, 1.0), 40, 30.0, 21.0)
+    few = [Share(Window(3, revision, 10, 0.0, 1.0), 40, 30.0, 21.0) for revision in (BAD, WRONG)]
 
-    assert judged(GOOD_TRAFFIC, shares=(few,)) == []
+    assert judged(GOOD_TRAFFIC, shares=tuple(few)) == []
     assert judged(GOOD_TRAFFIC, shares=(Share(window(10), 40, 10.0, 21.0),)) == ["version 2 at 10 %"]
 
 
@@ -152,12 +175,29 @@ def test_strange_failures_are_told_with_examples() -> None:
     checks = evaluation.checks(
         requests=sent,
         shares=[],
-        bad_revision=BAD,
         good=rollout("Healthy", 100, CANARY),
-        bad=rollout("Degraded", 0, BAD),
+        failing=rollout("Degraded", 0, BAD),
+        mistaken=rollout("Degraded", 0, WRONG, BY_LABELS),
+        labels=JOINED,
         service={"phase": "Ready", "revisions": []},
     )
 
     assert checks[0].message == (
         f"4 of {len(sent)} requests failed elsewhere: 4x grpc {STABLE}: 503 no healthy upstream"
     )
+
+
+def test_labels_that_were_not_sent_are_told_with_their_failure() -> None:
+    checks = evaluation.checks(
+        requests=GOOD_TRAFFIC,
+        shares=[],
+        good=rollout("Healthy", 100, CANARY),
+        failing=rollout("Degraded", 0, BAD),
+        mistaken=rollout("Degraded", 0, WRONG, BY_LABELS),
+        labels={"sent": 20, "unsent": 3, "message": "no answer from http://127.0.0.1:8080", "joined": 18},
+        service={"phase": "Ready", "revisions": []},
+    )
+
+    assert [check.message for check in checks if check.name == LABELLED] == [
+        "20 labels sent, 18 joined with their answers, 3 not sent: no answer from http://127.0.0.1:8080"
+    ]

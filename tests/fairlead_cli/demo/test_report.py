@@ -13,10 +13,12 @@ from fairlead_cli.demo.requests import Request
 from fairlead_cli.demo.screen import Screen
 from fairlead_cli.demo.story import Chapter
 
-NAMES = {1: "digits-00001", 2: "digits-00002", 3: "digits-00003"}
+NAMES = {1: "digits-00001", 2: "digits-00002", 3: "digits-00003", 4: "digits-00004"}
+
+LABELS = {"sent": 1120, "unsent": 0, "failures": 1, "message": "503", "joined": 1120, "waiting": 0, "unmatched": 0}
 
 
-def chapter(start: int, end: int, phase: str, weight: int, windows: list[Window]) -> Chapter:
+def chapter(start: int, end: int, phase: str, weight: int, windows: list[Window], why: str = "") -> Chapter:
     rollout: dict[str, Any] = {
         "id": end,
         "from_revision": NAMES[start],
@@ -25,7 +27,7 @@ def chapter(start: int, end: int, phase: str, weight: int, windows: list[Window]
         "to_version": str(end),
         "phase": phase,
         "weight_actual": weight,
-        "reason": {"code": "Done", "message": f"it is {phase}"},
+        "reason": {"code": "Done", "message": why or f"it is {phase}"},
         "analysis_runs": [],
         "started_at": "a",
         "finished_at": "b",
@@ -41,10 +43,13 @@ def sent(count: int, version: int, at: float, ok: bool = True) -> list[Request]:
 def built(v2_in_window: int = 250) -> dict[str, Any]:
     window = Window(2, NAMES[2], 25, 0.0, 10.0)
     requests = sent(750, 1, 5.0) + sent(v2_in_window, 2, 5.0) + sent(100, 2, 20.0) + sent(9, 3, 30.0, ok=False)
+    requests += sent(20, 4, 40.0)
     return report.build(
         requests=requests,
         good=chapter(1, 2, "Healthy", 100, [window]),
-        bad=chapter(2, 3, "Degraded", 0, []),
+        failing=chapter(2, 3, "Degraded", 0, []),
+        mistaken=chapter(2, 4, "Degraded", 0, [], "wrong by 40 labels"),
+        labels={**LABELS, "received": 1120},
         service={"phase": "Ready", "revisions": [{"name": NAMES[2], "weight_actual": 100}]},
         training={"images": 1, "trained_on": 1, "held_out": 1, "versions": [], "example": []},
         seconds=60.04,
@@ -56,14 +61,21 @@ def test_a_report_of_what_held() -> None:
 
     assert made["ok"] is True
     assert (made["schema"], made["seconds"]) == ("fairlead.demo-report/v1", 60.0)
-    assert made["requests"] == {"sent": 1109, "failed": 9}
+    assert made["requests"] == {"sent": 1129, "failed": 9}
+    assert made["labels"] == LABELS
     assert [(row["version"], row["requests"], row["failed"]) for row in made["revisions"]] == [
         (1, 750, 0),
         (2, 350, 0),
         (3, 9, 9),
+        (4, 20, 0),
     ]
     assert made["steps"][0]["seen_percent"] == 25.0
-    assert [(each["to_version"], each["phase"]) for each in made["rollouts"]] == [("2", "Healthy"), ("3", "Degraded")]
+    assert [(each["to_version"], each["phase"]) for each in made["rollouts"]] == [
+        ("2", "Healthy"),
+        ("3", "Degraded"),
+        ("4", "Degraded"),
+    ]
+    assert made["rollouts"][2]["reason"] == "wrong by 40 labels"
 
 
 def test_a_report_of_what_did_not_hold() -> None:
@@ -79,6 +91,7 @@ def test_it_is_readable_without_a_terminal(tmp_path: Path) -> None:
 
     text = output.getvalue()
     assert "\x1b" not in text
-    assert "1609 requests with real images in 60 s, 9 failed" in text
+    assert "1629 requests with real images in 60 s, 9 failed" in text
+    assert "1120 labels seconds after their answers, 1120 joined with them" in text
     assert "  FAILED version 2 at 25 %: seen 50.0 % of 1500 requests, tolerance 5.2" in text.splitlines()
     assert any(line.split()[:4] == ["2", "->", "3", "Degraded"] for line in text.splitlines())

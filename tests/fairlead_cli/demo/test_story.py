@@ -70,3 +70,24 @@ def test_a_service_that_cannot_serve_ends_the_demo(told: Story, api: Any) -> Non
 
     with pytest.raises(CliError, match="service default/digits is Degraded: the replica crashes"):
         told.serve(1, hold_seconds=3)
+
+
+def test_answers_are_kept_and_scored_by_the_output_with_the_classes(told: Story, api: Any) -> None:
+    api.on(f"PUT {SERVICE}/feedback/answers", {})
+    api.on(f"PUT {SERVICE}/feedback/scorers/accuracy", {})
+
+    told.keep_answers()
+
+    assert [seen.document for seen in api.seen] == [
+        {"share_percent": 100, "days": 1, "output": "probabilities"},
+        {"kind": "accuracy"},
+    ]
+    quality = story.policy(6)["steps"][0]["analysis"]["quality"]
+    assert (quality["scorer"], quality["maxWorse"]) == (story.SCORER, 2)
+
+
+def test_the_end_waits_until_labels_are_joined(told: Story, api: Any) -> None:
+    api.on(f"GET {SERVICE}/feedback", {"joined": 3}, {"joined": 4})
+
+    assert told.joined(4) == {"joined": 4}
+    assert len(api.seen) == 2
