@@ -86,7 +86,7 @@ def _report_story(client: Client, screen: Screen, home: Home, options: argparse.
     story.clear()
     first, second = story.push("v1"), story.push("v2")
     story.serve(first, options.hold)
-    story.keep_answers()
+    story.gate_on_labels(options.hold)
     label_counts = folder / "labels.json"
     arguments = ["--gateway", str(options.gateway_address), "--service", f"{NAMESPACE}/{SERVICE}"]
     arguments += ["--images", str(folder / "held-out.npz"), "--log", str(folder / "requests.jsonl")]

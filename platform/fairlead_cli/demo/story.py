@@ -1,7 +1,7 @@
 """Demo scenario on a running platform, in order, through the REST API as any CI job would.
 
-    clear the last demo -> push v1, v2 -> policy -> serve v1, keep its answers, score them -> traffic and labels
-    -> roll out v2 -> push and roll out v3 (fails) -> push and roll out v4 (wrong) -> wait for the last labels
+    clear the last demo -> push v1, v2 -> policy -> serve v1 -> keep and score its answers, gate on that -> traffic and
+    labels -> roll out v2 -> push and roll out v3 (fails) -> push and roll out v4 (wrong) -> wait for the last labels
 
 A demo may run again in the same folder: the service is its own (it names the demo's policy), so it is deleted and
 created again, while models and versions stay: the trained files are kept, and the same file again is the same version.
@@ -26,23 +26,25 @@ from fairlead_cli.output.waiting import poll_until
 
 MODEL, POLICY, NAMESPACE, SERVICE = "digits", "demo-canary", "default", "digits"
 SCORER, _SCORED_OUTPUT = "accuracy", "probabilities"
+# Percentage points of wrong answers more than stable's. Labels come seconds late: few must do.
+QUALITY: Json = {"scorer": SCORER, "maxWorse": 2, "minLabels": 30}
 _CHECK_S, _READY_S, _ROLLOUT_S, _GONE_S, _JOINED_S = 120.0, 90.0, 300.0, 90.0, 30.0
 _LOOK_EVERY_S = 0.2
 
 
-def policy(hold_seconds: int) -> Json:
-    """Return the demo's policy: a canary of five steps, all but the last with an analysis."""
-    analysis = {
+def policy(hold_seconds: int, quality: Json | None = None) -> Json:
+    """Return the demo's policy: a canary of five steps, all but the last with an analysis, of `quality` too if given."""
+    analysis: Json = {
         "minRequests": 60,
         "maxErrorPercent": 1.0,
         "maxErrorIncreasePercent": 1.0,
         # Both models answer in a fraction of a millisecond; a busy laptop's noise is larger than their difference.
         "latencyQuantile": 0.99,
         "maxSlowPercent": 75,
-        # Percentage points of wrong answers more than stable's. Labels come seconds late: few must do.
-        "quality": {"scorer": SCORER, "maxWorse": 2, "minLabels": 30},
         "deadline": "2m",
     }
+    if quality:
+        analysis["quality"] = quality
     hold = f"{hold_seconds}s"
     steps: list[Json] = [{"weight": weight, "hold": hold, "analysis": analysis} for weight in (10, 25, 50, 75)]
     steps.append({"weight": 100, "hold": hold})
@@ -143,11 +145,12 @@ class Story:
             raise CliError(f"service {NAMESPACE}/{SERVICE} is {service['phase']}: {service['reason']}")
         self.say(f"serving version {version} at {service['url']}")
 
-    def keep_answers(self) -> None:
-        """Keep the service's answers for a day, and score them once their labels come."""
+    def gate_on_labels(self, hold_seconds: int) -> None:
+        """Keep the service's answers for a day, score them once their labels come, and let the policy gate on that."""
         where = feedback_path(NAMESPACE, SERVICE)
         self.client.put(f"{where}/answers", {"share_percent": 100, "days": 1, "output": _SCORED_OUTPUT})
         self.client.put(f"{where}/scorers/{SCORER}", {"kind": "accuracy"})
+        self.client.put(path("policies", POLICY), policy(hold_seconds, QUALITY))
         self.say("keeping all answers for a day; labels will come seconds after them and score their accuracy")
 
     def joined(self, sent: int) -> Json:

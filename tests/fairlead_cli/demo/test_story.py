@@ -70,20 +70,21 @@ def test_a_service_that_cannot_serve_ends_the_demo(told: Story, api: Any) -> Non
 
     with pytest.raises(CliError, match="service default/digits is Degraded: the replica crashes"):
         told.serve(1, hold_seconds=3)
+    assert not any("quality" in step.get("analysis", {}) for step in api.seen[0].document["steps"])
 
 
-def test_answers_are_kept_and_scored_by_the_output_with_the_classes(told: Story, api: Any) -> None:
+def test_answers_are_kept_and_scored_before_the_policy_gates_on_the_score(told: Story, api: Any) -> None:
+    api.on(f"PUT /policies/{story.POLICY}", {})
     api.on(f"PUT {SERVICE}/feedback/answers", {})
     api.on(f"PUT {SERVICE}/feedback/scorers/accuracy", {})
 
-    told.keep_answers()
+    told.gate_on_labels(hold_seconds=6)
 
-    assert [seen.document for seen in api.seen] == [
-        {"share_percent": 100, "days": 1, "output": "probabilities"},
-        {"kind": "accuracy"},
-    ]
-    quality = story.policy(6)["steps"][0]["analysis"]["quality"]
-    assert (quality["scorer"], quality["maxWorse"]) == (story.SCORER, 2)
+    answers, scorer, policy = (seen.document for seen in api.seen)
+    assert answers == {"share_percent": 100, "days": 1, "output": "probabilities"}
+    assert scorer == {"kind": "accuracy"}
+    assert [step.get("analysis", {}).get("quality") for step in policy["steps"]] == [story.QUALITY] * 4 + [None]
+    assert story.QUALITY["scorer"] == "accuracy"
 
 
 def test_the_end_waits_until_labels_are_joined(told: Story, api: Any) -> None:
