@@ -33,7 +33,7 @@ _LOOK_EVERY_S = 0.2
 
 
 def policy(hold_seconds: int, quality: Json | None = None) -> Json:
-    """Return the demo's policy: a canary of five steps, all but the last with an analysis, of `quality` too if given."""
+    """Return the demo's policy: a canary of five steps, all but the last with an analysis, with its gate on quality if any."""
     analysis: Json = {
         "minRequests": 60,
         "maxErrorPercent": 1.0,
