@@ -33,7 +33,11 @@ _LOOK_EVERY_S = 0.2
 
 
 def policy(hold_seconds: int, quality: Json | None = None) -> Json:
-    """Return the demo's policy: a canary of five steps, all but the last with an analysis, with its gate on quality if any."""
+    """Return the demo's policy: a canary of five steps, all but the last with an analysis.
+
+    Args:
+        quality: gate on labels, part of each analysis.
+    """
     analysis: Json = {
         "minRequests": 60,
         "maxErrorPercent": 1.0,
