@@ -2,7 +2,16 @@
 
 from django.apps import AppConfig
 
+from common.hooks import imported_later
+
 
 class FeedbackConfig(AppConfig):
     name = "feedback"
     label = "feedback"
+
+    def ready(self) -> None:
+        """Register the labels of gates."""
+        from deployments import hooks  # noqa: PLC0415 - now models can be read
+
+        hooks.labelled_answers.register(imported_later("feedback.selectors.gate_labels.labelled_answers"))
+        hooks.label_habits.register(imported_later("feedback.selectors.gate_labels.label_habits"))
