@@ -2,13 +2,18 @@
 
 from django.apps import AppConfig
 
+from common.hooks import imported_later
+
 
 class FeedbackConfig(AppConfig):
     name = "feedback"
     label = "feedback"
 
     def ready(self) -> None:
-        """Register the participant of the reconciler."""
-        from deployments.reconcile import participants  # noqa: PLC0415 - now models can be read
+        """Register the participant of the reconciler, and the labels of gates."""
+        from deployments import hooks  # noqa: PLC0415 - now models can be read
+        from deployments.reconcile import participants  # noqa: PLC0415
 
         participants.register("feedback.reconcile.answers.ANSWERS")
+        hooks.labelled_answers.register(imported_later("feedback.selectors.gate_labels.labelled_answers"))
+        hooks.label_habits.register(imported_later("feedback.selectors.gate_labels.label_habits"))

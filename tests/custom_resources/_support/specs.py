@@ -141,7 +141,8 @@ _ANALYSIS: dict[str, Any] = {
     "latencyQuantile": 0.95,
     "maxSlowPercent": 15,
     "minThroughputPercent": 80,
-    "detect": {"errorPercent": 10, "slowPercent": 40},
+    "detect": {"errorPercent": 10, "slowPercent": 40, "qualityWorse": 5},
+    "quality": {"scorer": "accuracy", "maxWorse": 2, "minLabels": 300, "slices": "region"},
     "maxSlowerThan": {"ms": 50, "percent": 1},
     "metrics": [
         {

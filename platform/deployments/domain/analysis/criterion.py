@@ -15,7 +15,7 @@ makes those of a step's gate. To add one:
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ import numpy as np
 from deployments.domain.analysis.evidence.blocks import Block
 from deployments.domain.analysis.evidence.eprocess import Floats, Shares
 from deployments.domain.analysis.evidence.external_samples import Looks
+from deployments.domain.analysis.evidence.label_watch import Watch
 from deployments.domain.analysis.evidence.totals import Counts
 from deployments.domain.analysis.verdict import Measurement, Verdict
 from deployments.domain.comparison.report import Compared
@@ -42,6 +43,9 @@ class Window:
         subject: the name of the canary in sentences; it may be a shadow.
         compared: the comparison of its answers; None where they are not compared.
         looks: the samples of the policy's own metrics, by name.
+        labels: the labelled answers of the gate's scorer; None where the gate has no `quality`.
+        at: the time of the look; None where nothing depends on it.
+        share_percent: of the clients' requests, that the canary gets or copies; 0 where unknown.
     """
 
     canary: Counts
@@ -52,6 +56,9 @@ class Window:
     subject: str = "canary"
     compared: Compared | None = None
     looks: Mapping[str, Looks] = field(default_factory=dict)
+    labels: Watch | None = None
+    at: datetime | None = None
+    share_percent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from deployments.domain.analysis.measurements.errors import ErrorIncrease, Error
 from deployments.domain.analysis.measurements.latency import SlowRequests
 from deployments.domain.analysis.measurements.latency_limit import SlowerThan
 from deployments.domain.analysis.measurements.metrics import OfPrometheus
+from deployments.domain.analysis.measurements.quality import PREFIX, AnswerQuality
 from deployments.domain.analysis.measurements.throughput import Throughput
 from deployments.domain.analysis.verdict import Finding, Measurement, Verdict
 from deployments.domain.comparison.interval import bounds
@@ -33,9 +34,13 @@ class Proof:
     ledger: Ledger
     threshold: float
 
-    def of(self, metric: str) -> float:
-        """Return the progress of the evidence against the canary, 0 for none, 1 or more for clear."""
-        return max(0.0, self.ledger.log_capital(metric) / self.threshold)
+    def of(self, metric: str, parts: int = 1) -> float:
+        """Return the progress of the evidence against the canary, 0 for none, 1 or more for clear.
+
+        Args:
+            parts: into so many its measurement's part of alpha is divided.
+        """
+        return max(0.0, self.ledger.log_capital(metric) / (self.threshold + math.log(parts)))
 
     @property
     def alpha(self) -> float:
@@ -59,7 +64,17 @@ def questions_of(gate: Gate) -> tuple[Question, ...]:
     if gate.min_throughput_percent is not None:
         questions.append(Throughput(gate.min_throughput_percent, gate.min_requests))
     questions += [OfPrometheus(metric) for metric in gate.metrics]
+    if gate.quality is not None:
+        questions.append(AnswerQuality(gate.quality))
     return tuple(questions)
+
+
+def _asked(gate: Gate, window: Window) -> tuple[Question, ...]:
+    """Return a gate's criteria, and quality apart for each value of a parameter, as fixed at the first look."""
+    questions = questions_of(gate)
+    if gate.quality is None or not gate.quality.slices or window.labels is None:
+        return questions
+    return (*questions, *(AnswerQuality(gate.quality, value) for value in window.labels.values if value))
 
 
 def threshold_of(policy: Policy) -> float:
@@ -114,7 +129,7 @@ def _evaluate(gate: Gate | None, window: Window, proof: Proof) -> Finding:
     canary, stable = window.canary.requests, window.stable.requests
     if gate is None:
         return Finding(Verdict.SUCCESSFUL, "no analysis at this step", canary, stable)
-    measurements = tuple(_measured(question, window, proof) for question in questions_of(gate))
+    measurements = tuple(_measured(question, window, proof) for question in _asked(gate, window))
     verdicts = {measurement.verdict for measurement in measurements}
     if Verdict.FAILED in verdicts:
         return Finding(Verdict.FAILED, _first(measurements, Verdict.FAILED), canary, stable, measurements)
@@ -125,14 +140,21 @@ def _evaluate(gate: Gate | None, window: Window, proof: Proof) -> Finding:
         message = f"all {len(measurements)} measurements are within their limits over {_requests(canary)} of the canary"
         return Finding(Verdict.SUCCESSFUL, message, canary, stable, measurements)
     undecided = _first(measurements, Verdict.RUNNING)
-    if window.waited is not None and window.waited >= gate.deadline:
-        message = f"undecided {durations.render(gate.deadline)} after the first request: {undecided}"
+    deadline = gate.quality_deadline if _is_only_quality(measurements) else gate.deadline
+    if window.waited is not None and window.waited >= deadline:
+        message = f"undecided {durations.render(deadline)} after the first request: {undecided}"
         return Finding(Verdict.INCONCLUSIVE, message, canary, stable, measurements)
     return Finding(Verdict.RUNNING, undecided, canary, stable, measurements)
 
 
+def _is_only_quality(measurements: Iterable[Measurement]) -> bool:
+    """Return whether nothing else is undecided."""
+    return all(each.metric.startswith(PREFIX) for each in measurements if each.verdict is Verdict.RUNNING)
+
+
 def _measured(question: Question, window: Window, proof: Proof) -> Measurement:
-    found = proof.of(question.metric)
+    is_divided = isinstance(question, AnswerQuality) and window.labels is not None
+    found = proof.of(question.metric, len(window.labels.values) if is_divided and window.labels is not None else 1)
     measurement = question.judge(window, is_clear=found >= 1)
     evidence_percent = max(measurement.evidence_percent, round(100 * min(1.0, found), 1))
     measurement = replace(measurement, evidence_percent=evidence_percent)

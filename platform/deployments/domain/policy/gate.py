@@ -9,9 +9,15 @@ from deployments.domain.comparison.comparison_policy import Terms
 from deployments.domain.policy.comparison import parse_terms, terms_json
 from deployments.domain.policy.detect import Detect, check_detect, detect_json, parse_detect
 from deployments.domain.policy.metrics import Metric, metrics_json, parse_metrics
+from deployments.domain.policy.quality import Quality, parse_quality, quality_json
 
 LONGEST_MS = 10_000.0
 """Upper end of the runtime's histograms; they do not resolve longer latencies."""
+
+_NO_DEADLINE = (
+    "is there, but the analysis in the background goes on as long as the rollout; say deadline beside it for the whole "
+    "rollout, or in the analysis of a step"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,7 @@ class Gate:
         min_throughput_percent: the canary's least rows per second of execution, in percent of stable's; None leaves
             throughput ungated.
         metrics: further queries to Prometheus.
+        quality: how much worse the canary's answers may be by the labels that come for them; None leaves that out.
         detect: no effect on verdicts; the forecast computes how many requests it takes to find this.
         deadline: from the first request the canary gets; undecided by then is Inconclusive.
         comparison: the terms for answers to copies; None leaves answers uncompared.
@@ -53,6 +60,13 @@ class Gate:
     min_throughput_percent: float | None = None
     metrics: tuple[Metric, ...] = ()
     detect: Detect = field(default_factory=Detect)
+    quality: Quality | None = None
+
+    @property
+    def quality_deadline(self) -> timedelta:
+        """Return the deadline that counts while only quality is undecided."""
+        own = None if self.quality is None else self.quality.deadline
+        return self.deadline if own is None else own
 
 
 def parse_gate(document: Document) -> Gate:
@@ -60,7 +74,7 @@ def parse_gate(document: Document) -> Gate:
     max_error_percent = document.number("maxErrorPercent", minimum=0, maximum=100, default=1.0)
     max_slow_percent = document.optional_number("maxSlowPercent", minimum=0, maximum=100, default=15.0)
     deadline = document.duration("deadline", default=timedelta(minutes=5), positive=True)
-    detect = document.or_empty("detect")
+    detect, quality = document.or_empty("detect"), document.part("quality", parse_quality)
     gate = Gate(
         min_requests=document.integer("minRequests", minimum=1, maximum=100_000_000, default=100),
         max_error_percent=max_error_percent,
@@ -76,11 +90,12 @@ def parse_gate(document: Document) -> Gate:
         if document.raw("minThroughputPercent", None) is None
         else document.number("minThroughputPercent", minimum=1, maximum=1000),
         metrics=parse_metrics(document, deadline),
-        detect=parse_detect(detect, max_error_percent, max_slow_percent),
+        detect=parse_detect(detect, max_error_percent, max_slow_percent, quality),
+        quality=quality,
     )
     document.refuse_unknown()
     if document.is_sound():
-        check_detect(detect, gate.detect, max_error_percent, max_slow_percent)
+        check_detect(detect, gate.detect, max_error_percent, max_slow_percent, quality)
     if gate.max_slow_percent is not None and document.is_sound():
         nominal = 100 * (1 - gate.latency_quantile)
         if gate.max_slow_percent < nominal - 1e-9:
@@ -104,12 +119,11 @@ def _slow_limit(document: Document) -> SlowLimit:
 def parse_background(document: Document) -> Gate:
     """Return the gate of a whole policy's `analysis`; it has no deadline of its own."""
     if document.raw("deadline", None) is not None:
-        document.fault(
-            "deadline",
-            "is there, but the analysis in the background goes on as long as the rollout; say deadline beside it for "
-            "the whole rollout, or in the analysis of a step",
-        )
-    return parse_gate(document)
+        document.fault("deadline", _NO_DEADLINE)
+    gate = parse_gate(document)
+    if gate.quality is not None and gate.quality.deadline is not None:
+        document.fault("quality.deadline", _NO_DEADLINE)
+    return gate
 
 
 def background_json(gate: Gate) -> dict[str, object]:
@@ -124,6 +138,7 @@ def gate_json(gate: Gate) -> dict[str, object]:
         "maxSlowerThan": None if slow is None else {"ms": slow.milliseconds, "percent": slow.percent},
         "minThroughputPercent": gate.min_throughput_percent,
         "metrics": metrics_json(gate.metrics) or None,
+        "quality": None if gate.quality is None else quality_json(gate.quality),
     }
     return {
         "minRequests": gate.min_requests,

@@ -4,8 +4,12 @@ from deployments.domain.policy.values import Policy, Strategy, Then
 
 
 def uncompared(policy: Policy) -> str:
-    """Return a warning where no step compares answers with stable's, as a sentence; empty where one does."""
-    if any(step.gate is not None and step.gate.comparison is not None for step in policy.steps):
+    """Return a warning where no step compares answers with stable's, as a sentence; empty where one does.
+
+    A gate that asks labels (`quality`) compares them too.
+    """
+    compares = any(step.gate is not None and step.gate.comparison is not None for step in policy.steps)
+    if compares or any(gate.quality is not None for gate in policy.gates):
         return ""
     end = "ends Healthy" if policy.then is Then.END else "is promoted"
     others = _others(policy)

@@ -27,6 +27,7 @@ from deployments.domain.policy import Gate, Strategy
 from deployments.domain.rollout import RolloutState
 from deployments.models import AnalysisPoint, AnalysisRun, Rollout
 from deployments.reconcile.participants.comparison import COMPARISON
+from deployments.reconcile.participants.label_looks import look_at_labels, sought_of, watch_of
 from deployments.reconcile.participants.metric_queries import Ask, look_where_due, subject_of
 from deployments.reconcile.service_change import Change
 from deployments.reconcile.turn import Participant, Turn
@@ -85,7 +86,7 @@ class EvidenceOfStep(Participant[Evidence]):
                 run.first_request_at = run.first_request_at and run.first_request_at + turn.unseen
                 counted = totals.add(totals.stored_totals(run.totals), own)
                 run.totals = totals.totals_json(counted)
-            known = _look(run, rollout, scope.gate, turn.outside.ask, turn.now)
+            known = _look(run, rollout, scope, turn.outside.ask, turn.now)
             findings[scope.step_index] = _judge(run, state, scope.gate, counted, known, sides=sides, now=turn.now)
             runs.append(run)
         turn.kept[self] = {run.step_index: run for run in runs}
@@ -176,12 +177,15 @@ def _before(rollout: Rollout, state: RolloutState) -> Ledger | None:
     return None if before is None else ledger.stored_ledger(before.evidence)
 
 
-def _look(run: AnalysisRun, rollout: Rollout, gate: Gate | None, ask: Ask, now: datetime) -> Ledger:
-    """Return the run's evidence after the due samples of the gate's own metrics.
+def _look(run: AnalysisRun, rollout: Rollout, scope: _Scope, ask: Ask, now: datetime) -> Ledger:
+    """Return the run's evidence after the due samples of the gate's own metrics, and the labels that are due.
 
-    While one of them cannot be taken the analysis deadline waits.
+    While a sample cannot be taken the analysis deadline waits.
     """
-    known = ledger.stored_ledger(run.evidence) or ledger.begin(now.timestamp())
+    known, gate = ledger.stored_ledger(run.evidence) or ledger.begin(now.timestamp()), scope.gate
+    if gate is not None and gate.quality is not None:
+        sought = sought_of(rollout, is_paired=scope.is_of_copies)
+        known = look_at_labels(known, gate.quality, sought, run.started_at.timestamp(), now.timestamp())
     if gate is None or not gate.metrics:
         return known
     metrics, service = gate.metrics, rollout.service
@@ -226,6 +230,9 @@ def _judge(
         subject=state.policy.subject,
         compared=sides.compared,
         looks=known.looks,
+        labels=watch_of(known, None if gate is None else gate.quality),
+        at=now,
+        share_percent=run.mirror or run.weight or state.portion.weight,
     )
     if gate is not None:
         limit_us = None if gate.max_slower_than is None else 1000 * gate.max_slower_than.milliseconds

@@ -10,21 +10,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deployments.domain.analysis.criterion import Question, Stakes
-from deployments.domain.analysis.evidence import blocks, eprocess
+from deployments.domain.analysis.evidence import blocks, eprocess, label_watch
 from deployments.domain.analysis.evidence.blocks import Mark, Tally
 from deployments.domain.analysis.evidence.eprocess import Wealth
 from deployments.domain.analysis.evidence.external_samples import Looks, looks_json, stored_looks
+from deployments.domain.analysis.evidence.label_watch import LabelBlock, Watch
 from deployments.domain.analysis.measurements.metrics import stakes_of
-from deployments.domain.policy import Metric
+from deployments.domain.analysis.measurements.quality import AnswerQuality
+from deployments.domain.policy import Metric, Quality
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The open block, the capital of each measurement by name, and the step's samples of the policy's own metrics."""
+    """The open block, the capital of each measurement by name, and the step's samples of the policy's own metrics.
+
+    Attributes:
+        labels: the labelled answers watched, by scorer.
+    """
 
     mark: Mark
     wealth: Mapping[str, Wealth] = field(default_factory=dict)
     looks: Mapping[str, Looks] = field(default_factory=dict)
+    labels: Mapping[str, Watch] = field(default_factory=dict)
 
     def log_capital(self, metric: str) -> float:
         """Return the evidence against the canary in one measurement, 0 before its first block."""
@@ -39,7 +46,10 @@ class Ledger:
 
 def begin(at: float, before: Ledger | None = None) -> Ledger:
     """Return the ledger of a step that begins now; its sums start at 0."""
-    return Ledger(Mark(at), {} if before is None else before.wealth)
+    if before is None:
+        return Ledger(Mark(at))
+    labels = {scorer: label_watch.begin(at, watch) for scorer, watch in before.labels.items()}
+    return Ledger(Mark(at), before.wealth, labels=labels)
 
 
 def carry_on(ledger: Ledger, questions: Iterable[Question], canary: Tally, stable: Tally, at: float) -> Ledger:
@@ -70,6 +80,18 @@ def take_looks(ledger: Ledger, metrics: Iterable[Metric], after: Mapping[str, Lo
     return replace(ledger, wealth=wealth, looks=after)
 
 
+def take_labels(ledger: Ledger, quality: Quality, watch: Watch, block: LabelBlock | None) -> Ledger:
+    """Return the ledger after a look at labelled answers, with the block that it closed."""
+    wealth = dict(ledger.wealth)
+    scale = 1.0 if watch.habits is None else watch.habits.scale
+    for value in watch.values if block is not None else ():
+        question = AnswerQuality(quality, value)
+        stakes = None if block is None else question.stakes_of(block, scale)
+        if stakes is not None:
+            wealth[question.metric] = _bet(wealth.get(question.metric), stakes)
+    return replace(ledger, wealth=wealth, labels={**ledger.labels, quality.scorer: watch})
+
+
 def _bet(before: Wealth | None, stakes: Stakes) -> Wealth:
     if before is None or before.logs.shape[-1] != len(stakes.factors) + 1:
         before = eprocess.fresh(len(stakes.factors))
@@ -82,6 +104,11 @@ def ledger_json(ledger: Ledger) -> dict[str, Any]:
         "mark": blocks.mark_json(ledger.mark),
         "wealth": {metric: eprocess.wealth_json(wealth) for metric, wealth in ledger.wealth.items()},
         "looks": looks_json(ledger.looks),
+        **(
+            {"labels": {scorer: label_watch.watch_json(watch) for scorer, watch in ledger.labels.items()}}
+            if ledger.labels
+            else {}
+        ),
     }
 
 
@@ -90,4 +117,5 @@ def stored_ledger(value: Mapping[str, Any]) -> Ledger | None:
     if not value:
         return None
     wealth = {metric: eprocess.stored_wealth(fields) for metric, fields in value["wealth"].items()}
-    return Ledger(blocks.stored_mark(value["mark"]), wealth, stored_looks(value.get("looks", {})))
+    labels = {scorer: label_watch.stored_watch(fields) for scorer, fields in value.get("labels", {}).items()}
+    return Ledger(blocks.stored_mark(value["mark"]), wealth, stored_looks(value.get("looks", {})), labels)
