@@ -62,7 +62,7 @@ def test_v4_was_rolled_back_for_its_wrong_answers_alone(report: Any) -> None:
 
     assert (mistaken["phase"], mistaken["from_version"], mistaken["to_version"]) == ("Degraded", 2, 4)
     assert mistaken["analysis_runs"][-1]["verdict"] == "Failed"
-    assert "labels" in mistaken["reason"]
+    assert "answers of the canary are wrong" in mistaken["reason"]
     assert (answered["version"], answered["failed"]) == (4, 0)
     assert answered["accuracy_percent"] < 85
 

@@ -17,8 +17,6 @@ _DEVIATIONS = 4.5
 _ROUNDING = 0.002
 _ENOUGH = 100
 _SHOWN_FAILURES = 3
-# What the reason says of a rollout that labels ended, and of no other.
-_QUALITY = "labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +168,13 @@ def _labels_joined(labels: Mapping[str, Any]) -> Check:
 
 
 def _stopped_by_labels(mistaken: Mapping[str, Any]) -> Check:
-    """Return whether the gate on quality ended it: its reason is the labels, not an error or the time."""
+    """Return whether the gate on quality ended it, and no other limit."""
     ended = _ended(
         f"version {mistaken['to_version']} was rolled back for its wrong answers", mistaken, phase="Degraded", weight=0
     )
-    return replace(ended, ok=ended.ok and _QUALITY in mistaken["reason"]["message"])
+    measured = [each for run in mistaken["analysis_runs"] for each in run["measurements"]]
+    violated = {each["metric"].partition(":")[0] for each in measured if each["verdict"] == "Failed"}
+    return replace(ended, ok=ended.ok and violated == {"quality"})
 
 
 def _stable_serves(service: Mapping[str, Any], good: Mapping[str, Any]) -> Check:

@@ -10,7 +10,6 @@ from fairlead_cli.demo.requests import Request
 
 STABLE, CANARY, BAD, WRONG = "digits-00001", "digits-00002", "digits-00003", "digits-00004"
 JOINED = {"sent": 200, "unsent": 0, "message": "", "joined": 200}
-BY_LABELS = "the analysis failed: it is wrong more often, by 40 labels"
 
 
 def requests(count: int, revision: str = STABLE, *, at: float = 10.0, **changes: Any) -> list[Request]:
@@ -75,14 +74,25 @@ def test_rows_by_protocol_have_latencies() -> None:
     ]
 
 
-def rollout(phase: str, weight: int, revision: str, why: str = "why") -> dict[str, Any]:
+def rollout(phase: str, weight: int, revision: str, violated: str = "") -> dict[str, Any]:
     return {
         "phase": phase,
         "weight_actual": weight,
         "to_revision": revision,
         "to_version": int(revision[-1]),
-        "reason": {"message": why},
+        "reason": {"message": "why"},
+        "analysis_runs": [
+            {
+                "measurements": [
+                    {"metric": "errors", "verdict": "Successful"},
+                    *([{"metric": violated, "verdict": "Failed"}] if violated else []),
+                ]
+            }
+        ],
     }
+
+
+WRONG_FOUND = rollout("Degraded", 0, WRONG, "quality:accuracy")
 
 
 def judged(
@@ -102,7 +112,7 @@ def judged(
         shares=shares,
         good=good or rollout("Healthy", 100, CANARY),
         failing=bad or rollout("Degraded", 0, BAD),
-        mistaken=mistaken or rollout("Degraded", 0, WRONG, BY_LABELS),
+        mistaken=mistaken or WRONG_FOUND,
         labels={**JOINED, **(labels or {})},
         service={
             "phase": "Ready",
@@ -145,9 +155,10 @@ def test_all_as_promised() -> None:
         pytest.param({"labels": {"joined": 199}}, [LABELLED], id="a label found no answer"),
         pytest.param({"mistaken": rollout("Healthy", 100, WRONG)}, [FOUND_WRONG], id="the wrong one was let through"),
         pytest.param(
-            {"mistaken": rollout("Degraded", 0, WRONG, "3 of 60 requests to the canary failed")},
-            [FOUND_WRONG],
-            id="the wrong one was stopped for something else",
+            {"mistaken": rollout("Degraded", 0, WRONG, "latency")}, [FOUND_WRONG], id="the wrong one was only slow"
+        ),
+        pytest.param(
+            {"mistaken": rollout("Degraded", 0, WRONG)}, [FOUND_WRONG], id="the wrong one was stopped by nothing found"
         ),
         pytest.param(
             {"sent": [*GOOD_TRAFFIC, *requests(1, WRONG, ok=False)]}, [ONLY_BAD], id="the wrong one failed a request"
@@ -177,7 +188,7 @@ def test_strange_failures_are_told_with_examples() -> None:
         shares=[],
         good=rollout("Healthy", 100, CANARY),
         failing=rollout("Degraded", 0, BAD),
-        mistaken=rollout("Degraded", 0, WRONG, BY_LABELS),
+        mistaken=WRONG_FOUND,
         labels=JOINED,
         service={"phase": "Ready", "revisions": []},
     )
@@ -193,7 +204,7 @@ def test_labels_that_were_not_sent_are_told_with_their_failure() -> None:
         shares=[],
         good=rollout("Healthy", 100, CANARY),
         failing=rollout("Degraded", 0, BAD),
-        mistaken=rollout("Degraded", 0, WRONG, BY_LABELS),
+        mistaken=WRONG_FOUND,
         labels={"sent": 20, "unsent": 3, "message": "no answer from http://127.0.0.1:8080", "joined": 18},
         service={"phase": "Ready", "revisions": []},
     )
