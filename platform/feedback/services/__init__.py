@@ -1,1 +1,1 @@
-"""Changes of feedback."""
+"""Changes of feedback: kept answers, labels, their join and its scores."""
