@@ -18,7 +18,7 @@ from fairlead_cli.client import Client, Json, path
 from fairlead_cli.errors import CliError
 from fairlead_cli.up.home import write_atomic
 
-_DELAY_S, _EVERY_S = 3.0, 1.0
+_DELAY_S, _EVERY_S = 2.0, 1.0
 _MOST_WAITING, _MOST_AT_ONCE = 20_000, 2_000
 
 

@@ -36,7 +36,8 @@ def policy(hold_seconds: int, quality: Json | None = None) -> Json:
     """Return the demo's policy: a canary of five steps, all but the last with an analysis.
 
     Args:
-        quality: gate on labels, part of each analysis.
+        quality: gate on labels, part of the first analysis. A step waits for labels that are due, some 20 s: one with
+            few clients is where to wait.
     """
     analysis: Json = {
         "minRequests": 60,
@@ -47,10 +48,10 @@ def policy(hold_seconds: int, quality: Json | None = None) -> Json:
         "maxSlowPercent": 75,
         "deadline": "2m",
     }
-    if quality:
-        analysis["quality"] = quality
     hold = f"{hold_seconds}s"
     steps: list[Json] = [{"weight": weight, "hold": hold, "analysis": analysis} for weight in (10, 25, 50, 75)]
+    if quality:
+        steps[0]["analysis"] = {**analysis, "quality": quality}
     steps.append({"weight": 100, "hold": hold})
     return {
         "name": POLICY,

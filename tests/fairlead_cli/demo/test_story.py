@@ -83,7 +83,7 @@ def test_answers_are_kept_and_scored_before_the_policy_gates_on_the_score(told: 
     answers, scorer, policy = (seen.document for seen in api.seen)
     assert answers == {"share_percent": 100, "days": 1, "output": "probabilities"}
     assert scorer == {"kind": "accuracy"}
-    assert [step.get("analysis", {}).get("quality") for step in policy["steps"]] == [story.QUALITY] * 4 + [None]
+    assert [step.get("analysis", {}).get("quality") for step in policy["steps"]] == [story.QUALITY] + [None] * 4
     assert story.QUALITY["scorer"] == "accuracy"
 
 
