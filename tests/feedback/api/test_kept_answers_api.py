@@ -53,7 +53,8 @@ def test_keep_show_change_stop(platform: Platform, api: Api) -> None:
     assert InferenceService.objects.get().kept_percent == 0
     entries = AuditEntry.objects.filter(action__startswith="feedback.").order_by("id")
     assert [each.action for each in entries] == ["feedback.keep", "feedback.keep", "feedback.stop"]
-    assert (entries[1].before["share_percent"], entries[1].after["share_percent"]) == (100, 5)
+    before, after = entries.values_list("before__share_percent", "after__share_percent")[1]
+    assert (before, after) == (100, 5)
     kinds = Event.objects.filter(kind__startswith="Answers").order_by("seq").values_list("kind", "message")
     assert list(kinds) == [
         (
