@@ -26,8 +26,8 @@ MAX_BYTES = 100 * 2**30
 MAX_OUTPUTS = 10
 MAX_PARAMETERS = 5
 MAX_NAME = 200
-_BATCH = 5_000
-_BATCHES = 100
+_BATCH = 2_000
+_BATCHES = 200
 """Of one call, so that it ends before the next begins."""
 
 

@@ -12,7 +12,7 @@ from deployments.models import InferenceService
 from deployments.reconcile import reconciler
 from feedback.models import Answer
 from feedback.reconcile import answers
-from feedback.selectors.answers import problem_of, answer_values
+from feedback.selectors.answers import answer_values, problem_of
 from feedback.services.answers import answers_stop
 from integrations.clusters.base import Tap
 from serving_runtime.shared.sampling import is_sampled
