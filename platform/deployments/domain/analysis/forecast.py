@@ -22,6 +22,7 @@ from deployments.domain.analysis.evidence.stable_traffic import Traffic
 from deployments.domain.analysis.gate import questions_of, threshold_of
 from deployments.domain.analysis.measurements.errors import ErrorIncrease, ErrorLimit
 from deployments.domain.analysis.measurements.latency import SlowRequests
+from deployments.domain.analysis.quality_forecast import label_warnings, labels_needed
 from deployments.domain.policy import Gate, Policy, Step, Strategy
 
 _DRAWS = 4000
@@ -37,7 +38,8 @@ class Detection:
 
     Attributes:
         regression_percent: of the canary's requests that go wrong.
-        requests: expected number of the canary's requests until the verdict Failed; None where out of reach.
+        requests: expected number of the canary's requests until the verdict Failed, of quality those with a label; None
+            where out of reach.
         seconds: how long that takes at the present rate; None where the rate is unknown.
     """
 
@@ -75,8 +77,30 @@ def plan(policy: Policy, traffic: Traffic) -> tuple[StepPlan, ...]:
             continue
         sizes = _sizes(step, policy.strategy, traffic.per_second)
         detections = tuple(_detections(gate, questions_of(gate), traffic, sizes, threshold))
-        plans.append(StepPlan(index, share, gate.min_requests, detections, tuple(_warnings(gate, detections))))
+        warnings = tuple(_warnings(gate, detections))
+        by_labels, of_labels = _of_quality(gate, traffic, share, is_paired=step.mirror > 0, threshold=threshold)
+        plans.append(StepPlan(index, share, gate.min_requests, detections + by_labels, warnings + of_labels))
     return tuple(plans)
+
+
+def _of_quality(
+    gate: Gate, traffic: Traffic, share: int, *, is_paired: bool, threshold: float
+) -> tuple[tuple[Detection, ...], tuple[str, ...]]:
+    """Return what a gate on quality finds, with warnings; nothing where its labels are not known."""
+    habits = None if gate.quality is None else traffic.labels.get(gate.quality.scorer)
+    if gate.quality is None or habits is None:
+        return (), ()
+    if habits.problem:
+        return (), tuple(label_warnings(gate, habits, None, has_deadline=True))
+    if share == 100 and not is_paired:
+        return (), ("at weight 100 there are no answers of stable, so quality is not judged in this step",)
+    parts = math.log(1 + len(habits.values))
+    needed = labels_needed(
+        gate, habits, share / 100 or _GROUP_ASSUMED, is_paired=is_paired, threshold=threshold + parts
+    )
+    metric = f"quality:{gate.quality.scorer}"
+    detection = Detection(metric, needed.regression_percent, needed.labels, needed.seconds, needed.message)
+    return (detection,), tuple(label_warnings(gate, habits, needed, has_deadline=True))
 
 
 @dataclass(frozen=True, slots=True)

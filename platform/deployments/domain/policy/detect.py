@@ -25,7 +25,7 @@ class Detect:
 def parse_detect(
     document: Document, max_errors: float, max_slow: float | None, quality: Quality | None = None
 ) -> Detect:
-    """Return the stated regression; by default five times the errors and twice the slow requests and `maxWorse`.
+    """Return the stated regression; by default five times the errors, twice the slow requests, thrice `maxWorse`.
 
     Args:
         max_errors, max_slow: the gate's limits in percent.
@@ -37,7 +37,7 @@ def parse_detect(
         slow = document.number("slowPercent", minimum=0, maximum=100, default=min(100.0, 2 * max_slow))
     worse = None
     if quality is not None:
-        worse = document.number("qualityWorse", minimum=0, maximum=1e12, default=2 * quality.max_worse)
+        worse = document.number("qualityWorse", minimum=0, maximum=1e12, default=3 * quality.max_worse)
     document.refuse_unknown()
     return Detect(errors, slow, worse)
 

@@ -5,6 +5,7 @@ of transactions.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from common.errors import Unavailable
@@ -17,6 +18,7 @@ from deployments.domain.rollout import Portion
 from deployments.domain.rollout.surge import shared
 from deployments.domain.service_state.desired import RevisionState
 from deployments.models import Revision
+from deployments.reconcile.participants.label_looks import habits_of
 from deployments.views.shapes import AnalysisPlan
 from integrations.clusters.base import Nodes, Observed, Sample
 from placement.capacity_check import Room, Wanted, room_for, room_shared
@@ -37,7 +39,9 @@ def analysis_plan(*, policy: Policy, stable: Revision, look: Look, now: datetime
         samples, problem = look(service.namespace, service.name), ""
     except Unavailable as error:
         samples, problem = (), error.message
-    traffic = traffic_of(samples, stable.name, policy, now.timestamp())
+    asked = [gate.quality for gate in policy.gates if gate.quality is not None]
+    labels = {each.scorer: habits_of(service.pk, each, stable.name, now.timestamp()) for each in asked}
+    traffic = replace(traffic_of(samples, stable.name, policy, now.timestamp()), labels=labels)
     return AnalysisPlan(
         alpha=policy.alpha,
         traffic=_traffic_text(traffic, problem),

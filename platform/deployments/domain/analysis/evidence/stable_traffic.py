@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from deployments.domain.analysis.evidence.labelled import Habits
 from deployments.domain.analysis.evidence.totals import GATEWAY, lifetime_latency
 from deployments.domain.policy import Policy
 from integrations.clusters.base import Sample
@@ -19,6 +20,7 @@ class Traffic:
         seconds: the length of the observation.
         server_errors, client_errors: their shares, 0..1.
         slow: by quantile, the share slower than the edge that this quantile fixes.
+        labels: by scorer, what is known of stable's labels.
     """
 
     per_second: float | None = None
@@ -26,6 +28,7 @@ class Traffic:
     server_errors: float = 0.0
     client_errors: float = 0.0
     slow: Mapping[float, float] = field(default_factory=dict)
+    labels: Mapping[str, Habits] = field(default_factory=dict)
 
 
 def traffic_of(samples: Iterable[Sample], stable: str, policy: Policy, at: float) -> Traffic:
