@@ -28,6 +28,7 @@ from fairlead_cli.up.home import Home, write_atomic
 from fairlead_cli.up.installation import require_installed
 
 _FIRST_ANSWERS, _FIRST_ANSWERS_S = 30, 30.0
+_FIRST_LABELS = 100
 # Requests continue for so long after the rollback, to show any that the bad version still answers.
 _AFTER_S = 3.0
 
@@ -101,6 +102,8 @@ def _report_story(client: Client, screen: Screen, home: Home, options: argparse.
             what="the first answers through the gateway",
         )
         screen.say(f"traffic: {options.rate:g} requests per second by HTTP JSON, HTTP binary and gRPC")
+        # An analysis takes the usual delay of labels from those that came before its rollout.
+        story.joined(_FIRST_LABELS)
         screen.say(f"rolling out version {second} by canary")
         good = story.roll_out(second)
         third = story.push("v3")
