@@ -16,6 +16,7 @@ from deployments.selectors.rollouts.approvals import approval_tally, rollout_aut
 from deployments.selectors.rollouts.comparisons import ComparisonView, comparison_newest, comparison_views
 from deployments.selectors.rollouts.evidence import Evidence, Series, evidence
 from deployments.selectors.rollouts.rollouts import (
+    label_habits_fixed,
     rollout_detail,
     rollout_namespace,
     rollout_of_service,
@@ -72,6 +73,7 @@ __all__ = [
     "earlier_stable_query",
     "evidence",
     "job_artifact",
+    "label_habits_fixed",
     "outdated_query",
     "policy_get",
     "policy_query",

@@ -22,6 +22,7 @@ from deployments.selectors import (
     ServiceView,
     change_marks,
     earlier_stable_query,
+    label_habits_fixed,
     rollout_policy,
     service_cost,
     service_count_by_phase,
@@ -51,7 +52,7 @@ from deployments.web.presentation import (
     subject_of,
 )
 from deployments.web.rollouts.comparison_panel import comparison_of
-from deployments.web.rollouts.detectable_effects import foreseen_of
+from deployments.web.rollouts.detectable_effects import asks_labels, foreseen_of
 from deployments.web.rollouts.timeline import stations_of
 from deployments.web.services.example_request import curl_line
 from deployments.web.services.filter import EVERYTHING, LIMIT, ServiceFilter
@@ -181,7 +182,10 @@ def _foreseen(service: ServiceView, run: AnalysisRunView) -> tuple[str, ...]:
     rollout = service.rollout
     if rollout is None or Phase(rollout.phase).is_finished:
         return ()
-    return foreseen_of(run, rollout_policy(rollout_id=rollout.id))
+    policy = rollout_policy(rollout_id=rollout.id)
+    if run.step_index is None or not asks_labels(run, policy):
+        return foreseen_of(run, policy)
+    return foreseen_of(run, policy, label_habits_fixed(rollout_id=rollout.id, step_index=run.step_index))
 
 
 def _curl(service: ServiceView) -> str:

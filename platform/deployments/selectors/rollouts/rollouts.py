@@ -9,6 +9,8 @@ from django.db.models import F, QuerySet
 
 from common.errors import NotFound
 from deployments import mapping as rows
+from deployments.domain.analysis.evidence.labelled import Habits
+from deployments.domain.analysis.evidence.ledger import stored_ledger
 from deployments.domain.analysis.verdict import Measurement
 from deployments.domain.phases import Phase
 from deployments.domain.policy import (
@@ -85,6 +87,14 @@ def rollout_policy(*, rollout_id: int) -> Policy:
     if document is None:
         raise NotFound(f"there is no rollout {rollout_id}")
     return stored_policy(document)
+
+
+def label_habits_fixed(*, rollout_id: int, step_index: int) -> dict[str, Habits]:
+    """Return what the newest attempt found of stable's labels at its first look in a step, by scorer."""
+    runs = AnalysisRun.objects.filter(rollout=rollout_id, step_index=step_index).order_by("-attempt")
+    known = stored_ledger(runs.values_list("evidence", flat=True).first() or {})
+    watches = {} if known is None else known.labels
+    return {scorer: watch.habits for scorer, watch in watches.items() if watch.habits is not None}
 
 
 def rollout_views(rollouts: Iterable[Rollout], *, now: datetime) -> list[RolloutView]:

@@ -69,6 +69,7 @@ def drawing_of(policy: Policy) -> Drawing:
     stations = tuple(Station(step_view(step), Standing.NEXT) for step in policy.steps)
     counts = {
         "analysis": sum(step.gate is not None for step in policy.steps),
+        "gate on labels": sum(gate.quality is not None for gate in policy.gates),
         "question to a webhook": sum(len(step.webhooks) for step in policy.steps),
         "pause for people": sum(step.pause or step.approval is not None for step in policy.steps),
         "approval before it begins": int(policy.approval is not None),

@@ -221,14 +221,23 @@ def _step(document: Mapping[str, Any], index: int, strategy: object) -> StepForm
     return StepForm(
         index,
         own,
-        _part(document, (*path, "analysis"), _of_analysis((*path, "analysis")), leave={"metrics"} if shown else set())
-        if is_analysed
+        _analysis(document, (*path, "analysis"), analysis, leave={"metrics"} if shown else set())
+        if isinstance(analysis, Mapping)
         else None,
         tuple(
             _part(document, at, _of_metric(at))
             for at in ((*path, "analysis", "metrics", number) for number in range(len(shown)))
         ),
     )
+
+
+def _analysis(document: Mapping[str, Any], path: Path, analysis: Mapping[str, Any], *, leave: set[str]) -> Part:
+    """Return the fields of an analysis; those of `quality` where the file has it."""
+    fields = list(_of_analysis(path))
+    if not isinstance(analysis.get("quality"), Mapping):
+        return _part(document, path, fields, leave=leave)
+    fields += _of_quality((*path, "quality"))
+    return _part(document, path, fields, within=("quality",), leave={*leave, "quality"})
 
 
 def _of_step(path: Path, step: Mapping[str, Any], strategy: object) -> Iterable[Field]:
@@ -255,6 +264,13 @@ def _of_analysis(path: Path) -> Iterable[Field]:
     yield Field((*path, "latencyQuantile"), "Slow is above quantile", help="of stable's latency", usual="0.95")
     yield Field((*path, "minThroughputPercent"), "Least throughput, %", help="of stable's", usual="no limit")
     yield Field((*path, "deadline"), "Undecided after", "text", "since the first request", usual="5m")
+
+
+def _of_quality(path: Path) -> Iterable[Field]:
+    yield Field((*path, "scorer"), "Right answers by", "text", "a scorer of the service")
+    yield Field((*path, "maxWorse"), "Worse than stable", help="at most, in the scorer's unit")
+    yield Field((*path, "minLabels"), "Fewest labels", help="of the canary's answers", usual="200")
+    yield Field((*path, "deadline"), "Without labels until", "text", "since the first request", usual="as above")
 
 
 def _of_metric(path: Path) -> Iterable[Field]:

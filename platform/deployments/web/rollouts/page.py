@@ -6,6 +6,7 @@ from deployments.domain.phases import Phase
 from deployments.selectors import (
     AnalysisRunView,
     RolloutView,
+    label_habits_fixed,
     rollout_of_service,
     rollout_policy,
     rollout_siblings,
@@ -23,7 +24,7 @@ from deployments.web.presentation import (
     subject_of,
 )
 from deployments.web.rollouts.comparison_panel import comparison_of
-from deployments.web.rollouts.detectable_effects import foreseen_of
+from deployments.web.rollouts.detectable_effects import asks_labels, foreseen_of
 from deployments.web.rollouts.timeline import stations_of
 from events.selectors import events_newest
 from events.web.live_updates import Page
@@ -77,4 +78,9 @@ def rollout_page(namespace: str, name: str, rollout_id: int) -> Page:
 
 
 def _foreseen(rollout: RolloutView, run: AnalysisRunView) -> tuple[str, ...]:
-    return () if Phase(rollout.phase).is_finished else foreseen_of(run, rollout_policy(rollout_id=rollout.id))
+    if Phase(rollout.phase).is_finished:
+        return ()
+    policy = rollout_policy(rollout_id=rollout.id)
+    if run.step_index is None or not asks_labels(run, policy):
+        return foreseen_of(run, policy)
+    return foreseen_of(run, policy, label_habits_fixed(rollout_id=rollout.id, step_index=run.step_index))
