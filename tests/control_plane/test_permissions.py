@@ -141,6 +141,7 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /services/{namespace}/{name}/budget": (OWNER, VIEWER),
     "PUT /services/{namespace}/{name}/budget": (OWNER, ADMIN),
     "GET /services/{namespace}/{name}/events": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/feedback/quality": (OWNER, VIEWER),
     "GET /services/{namespace}/{name}/replicas/{replica}/metrics": (OWNER, VIEWER),
     "GET /services/{namespace}/{name}/recordings": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/recordings": (OWNER, ADMIN),

@@ -1,0 +1,1 @@
+"""Feedback of a service, under `/api/v1/services/`."""
