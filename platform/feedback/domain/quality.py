@@ -6,6 +6,7 @@ Losses lie between 0 and 1; pages and the API multiply them by the scorer's unit
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from math import sqrt
 from statistics import NormalDist
 
@@ -69,13 +70,16 @@ class Sums:
 
 
 NOTHING = Sums()
+Series = Sequence[tuple[datetime, Sums]]
+"""Sums by time, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One scored answer."""
+    """One scored answer; `at` is the time of its request."""
 
     revision: str
+    at: datetime
     loss: float
     delay_s: float
     parameters: Mapping[str, str]
@@ -101,12 +105,30 @@ class Slice:
         return sum(each.scores for each in self.of.values())
 
 
-def summed(scored: Iterable[Scored]) -> Sums:
-    """Return the sums of scored answers."""
+def total_of(series: Iterable[tuple[datetime, Sums]]) -> Sums:
+    """Return the sums of all times."""
     total = NOTHING
-    for each in scored:
-        total = total.plus(Sums(1, each.loss, each.loss**2, each.delay_s))
+    for _, sums in series:
+        total = total.plus(sums)
     return total
+
+
+def bucketed(series: Iterable[tuple[datetime, Sums]], length: timedelta) -> Series:
+    """Return the sums by the beginning of periods of one length, oldest first and without empty ones."""
+    found: dict[int, Sums] = {}
+    length_s = int(length.total_seconds())
+    for at, sums in series:
+        begins = int(at.timestamp()) // length_s * length_s
+        found[begins] = found.get(begins, NOTHING).plus(sums)
+    return [(datetime.fromtimestamp(begins, tz=UTC), found[begins]) for begins in sorted(found)]
+
+
+def series_of(scored: Iterable[Scored], length: timedelta) -> Mapping[str, Series]:
+    """Return the sums by revision and period."""
+    by_revision: dict[str, list[tuple[datetime, Sums]]] = defaultdict(list)
+    for each in scored:
+        by_revision[each.revision].append((each.at, Sums(1, each.loss, each.loss**2, each.delay_s)))
+    return {revision: bucketed(series, length) for revision, series in by_revision.items()}
 
 
 def slices_of(scored: Iterable[Scored], *, baseline: str, candidate: str) -> list[Slice]:

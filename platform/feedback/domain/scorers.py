@@ -13,20 +13,16 @@ class Unit:
     scale: float
 
 
+_UNITS = {"logLoss": "nats", "brier": "Brier score", "absoluteError": "absolute error", "squaredError": "squared error"}
+
+
 def unit_of(kind: str, options: Mapping[str, Any]) -> Unit:
     """Return the unit of a scorer."""
-    match kind:
-        case "logLoss":
-            return Unit("nats", float(options["bound"]))
-        case "brier":
-            return Unit("Brier score", 2.0)
-        case "absoluteError":
-            return Unit("absolute error", float(options["bound"]))
-        case "squaredError":
-            return Unit("squared error", float(options["bound"]) ** 2)
-        case "costMatrix":
-            return Unit("cost", max(float(cost) for row in options["costs"] for cost in row))
-        case "reward":
-            return Unit("reward lost", float(options["high"]) - float(options["low"]))
-        case _:
-            return Unit("percent wrong", 100.0)
+    bound = float(options.get("bound", 1.0))
+    if kind in _UNITS:
+        return Unit(_UNITS[kind], {"brier": 2.0, "squaredError": bound**2}.get(kind, bound))
+    if kind == "costMatrix":
+        return Unit("cost", max(float(cost) for row in options["costs"] for cost in row))
+    if kind == "reward":
+        return Unit("reward lost", float(options["high"]) - float(options["low"]))
+    return Unit("percent wrong", 100.0)

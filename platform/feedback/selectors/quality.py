@@ -17,8 +17,18 @@ from django.db.models import Count, Q
 from common.encryption import unseal_bytes
 from common.errors import InvalidInput, NotFound, Unavailable
 from deployments.domain.service_state.desired import Role
-from deployments.models import InferenceService, Revision
-from feedback.domain.quality import NOTHING, Scored, Slice, Sums, quantiles, slices_of
+from deployments.models import Revision
+from feedback.domain.quality import (
+    NOTHING,
+    Scored,
+    Series,
+    Slice,
+    Sums,
+    quantiles,
+    series_of,
+    slices_of,
+    total_of,
+)
 from feedback.domain.scorers import Unit, unit_of
 from feedback.models import Answer, HourlyQuality, Kept, Label, Score, ServiceScorer
 
@@ -67,7 +77,7 @@ class RevisionQuality:
     name: str
     role: str
     version: int
-    hours: tuple[tuple[datetime, Sums], ...] = ()
+    hours: Series = ()
     total: Sums = NOTHING
 
 
@@ -89,11 +99,13 @@ class Recent:
     """The newest scores of a scorer.
 
     Attributes:
+        minutes: sums by revision and minute of the requests.
         delays_s: median, 90th and 99th percentile of the seconds from a request to its label; empty without scores.
         worst: (request id, revision, loss), the largest loss first, then the newest.
     """
 
     scores: int = 0
+    minutes: Mapping[str, Series] = field(default_factory=dict)
     delays_s: tuple[float, ...] = ()
     slices: Sequence[Slice] = ()
     worst: Sequence[tuple[str, str, float]] = ()
@@ -157,7 +169,7 @@ def quality_of(scorers: Sequence[ServiceScorer], *, days: int, now: datetime) ->
             scorer,
             unit_of(scorer.kind, scorer.options),
             tuple(
-                RevisionQuality(name, *known.get(name, ("", 0)), tuple(hours[scorer.pk][name]), _total(of))
+                RevisionQuality(name, *known.get(name, ("", 0)), of, total_of(of))
                 for name, of in sorted(hours[scorer.pk].items(), key=lambda each: _order(each[0], known))
             )[:MOST_REVISIONS],
         )
@@ -178,11 +190,12 @@ def recent_of(quality: ScorerQuality, *, most_worst: int = 0) -> Recent:
     scored, keys = [], []
     for request_id, revision, loss, answered_at, labelled_at, parameters in rows:
         delay_s = (labelled_at - answered_at).total_seconds()
-        scored.append(Scored(revision, loss, delay_s, parameters))
+        scored.append(Scored(revision, answered_at, loss, delay_s, parameters))
         keys.append((request_id, revision, loss))
     stable, canary = quality.of(Role.STABLE), quality.of(Role.CANARY)
     return Recent(
         len(scored),
+        series_of(scored, timedelta(minutes=1)),
         quantiles([each.delay_s for each in scored]),
         slices_of(scored, baseline=stable.name if stable else "", candidate=canary.name if canary else ""),
         sorted((key for key in keys if key[2] > 0), key=lambda key: -key[2])[:most_worst],
@@ -251,13 +264,6 @@ def _order(name: str, known: Mapping[str, tuple[str, int]]) -> tuple[int, list[i
     role = known.get(name, ("", 0))[0]
     rank = {Role.STABLE.value: 0, Role.CANARY.value: 1}.get(role, 2)
     return rank, [-ord(character) for character in name]
-
-
-def _total(hours: Iterable[tuple[datetime, Sums]]) -> Sums:
-    total = NOTHING
-    for _, sums in hours:
-        total = total.plus(sums)
-    return total
 
 
 def _since(revisions: Iterable[RevisionQuality]) -> datetime:

@@ -1,18 +1,33 @@
 """Means with intervals, quantiles of delays, and slices whose multiplicity is paid for."""
 
 import random
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from feedback.domain.quality import MOST_VALUES, NOTHING, Scored, Sums, quantiles, slices_of, summed
+from feedback.domain.quality import MOST_VALUES, NOTHING, Scored, Sums, quantiles, series_of, slices_of, total_of
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
-def of(revision: str, loss: float, **parameters: str) -> Scored:
-    return Scored(revision, loss, 10.0, parameters)
+def of(revision: str, loss: float, minute: int = 0, **parameters: str) -> Scored:
+    return Scored(revision, NOON + timedelta(minutes=minute), loss, 10.0, parameters)
+
+
+def test_scores_are_summed_by_revision_and_period() -> None:
+    scored = [of("a", 1.0, 4), of("a", 0.0, 1), of("a", 0.5, 31), of("b", 1.0, 59)]
+    found = series_of(scored, timedelta(minutes=5))
+    assert [(at.minute, sums.scores, sums.mean, sums.squares) for at, sums in found["a"]] == [
+        (0, 2, 0.5, 1.0),
+        (30, 1, 0.5, 0.25),
+    ]
+    assert [at.minute for at, _ in found["b"]] == [55]
+    assert series_of([], timedelta(minutes=5)) == {}
 
 
 def test_sums_give_the_mean_and_the_mean_delay() -> None:
-    found = summed([of("a", 1.0), of("a", 0.0), of("a", 0.0), of("a", 1.0)])
+    scored = [of("a", 1.0), of("a", 0.0), of("a", 0.0, 1), of("a", 1.0, 2)]
+    found = total_of(series_of(scored, timedelta(minutes=1))["a"])
     assert (found.scores, found.mean, found.mean_delay_s) == (4, 0.5, 10.0)
     assert (NOTHING.mean, NOTHING.mean_delay_s, NOTHING.interval()) == (None, None, None)
 
