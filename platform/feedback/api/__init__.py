@@ -1,1 +1,1 @@
-"""Feedback of a service, under `/api/v1/services/`."""
+"""Feedback on a service's answers, under `/api/v1/services/`."""

@@ -1,0 +1,1 @@
+"""What turns of the reconciler do for feedback."""
