@@ -4,7 +4,6 @@
 `MOST_SCORES` scores, found by the hours that hold them, so that a query's work is bounded.
 """
 
-import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,6 @@ from typing import Any
 
 from django.db.models import Count, Q
 
-from common.encryption import unseal_bytes
 from common.errors import InvalidInput, NotFound, Unavailable
 from deployments.domain.service_state.desired import Role
 from deployments.models import Revision
@@ -31,11 +29,11 @@ from feedback.domain.quality import (
 )
 from feedback.domain.scorers import Unit, unit_of
 from feedback.models import Answer, HourlyQuality, Kept, Label, Score, ServiceScorer
+from feedback.selectors.answers import kept_of, values_of
 
 DAYS, MOST_DAYS = 7, 90
 MOST_SCORES = 50_000
 MOST_REVISIONS = 8
-PURPOSE = "kept answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,8 @@ class WorstAnswer:
     """A kept answer with its label.
 
     Attributes:
-        outputs, inputs: V2 tensors by name, where they are kept; `problem` says why they cannot be read.
+        outputs, inputs: V2 tensors by name, where they are kept; `problem` says why they are
+            not all there.
     """
 
     request_id: str
@@ -137,7 +136,7 @@ def coverage_of(service_id: int) -> Coverage:
     counts = Label.objects.filter(service=service_id).aggregate(
         received=Count("pk"), joined=Count("pk", filter=Q(joined_at__isnull=False))
     )
-    kept = Kept.objects.filter(service=service_id).first()
+    kept = kept_of(service_id)
     return Coverage(kept, counts["received"], counts["joined"], counts["received"] - counts["joined"])
 
 
@@ -230,14 +229,15 @@ def scorer_named(scorers: Iterable[ServiceScorer], name: str) -> ServiceScorer:
 
 
 def _worst(answer: Answer, loss: float, label: object) -> WorstAnswer:
-    problem, values = "", {}
-    if answer.sealed:
-        try:
-            values = json.loads(zlib.decompress(unseal_bytes(bytes(answer.sealed), purpose=PURPOSE)))
-        except Unavailable as error:
-            problem = error.message
-        except (zlib.error, ValueError):
-            problem = "the stored content is damaged"
+    problem: str = ""
+    values: Mapping[str, Any] = {}
+    try:
+        values = values_of(answer)
+        problem = values.get("left_out", "")
+    except Unavailable as error:
+        problem = error.message
+    except (zlib.error, ValueError):
+        problem = "the stored content is damaged"
     return WorstAnswer(
         answer.request_id,
         answer.revision,

@@ -1,7 +1,6 @@
 """A service with kept answers, labels, scorers and scores, written as the join writes them."""
 
 import json
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,9 +8,9 @@ from typing import Any
 
 from django.db.models import F
 
-from common.encryption import seal_bytes
 from deployments.models import InferenceService
 from feedback.models import Answer, HourlyQuality, Kept, Label, Score, ServiceScorer
+from feedback.selectors.answers import sealed_values
 
 DIGIT = [round(max(0.0, 16 - 3 * abs(x - 3.5) - (y % 3)), 3) for y in range(8) for x in range(8)]
 """Pixels of a picture of 8 by 8."""
@@ -114,13 +113,9 @@ def scored(of: ServiceScorer, given: Iterable[Given]) -> None:
 
 def sealed(values: Mapping[str, Any] | None) -> bytes:
     """Return the encrypted content of an answer; empty for None."""
-    if values is None:
-        return b""
-    return seal_bytes(zlib.compress(json.dumps(values).encode()), purpose="kept answers")
+    return b"" if values is None else sealed_values(json.dumps(values).encode())
 
 
 def tensors(**values: list[Any]) -> dict[str, Any]:
     """Return V2 tensors of one row of floats, by name."""
-    return {
-        name: {"name": name, "datatype": "FP32", "shape": [1, len(data)], "data": data} for name, data in values.items()
-    }
+    return {name: {"datatype": "FP32", "shape": [1, len(data)], "data": data} for name, data in values.items()}
