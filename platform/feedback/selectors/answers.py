@@ -40,7 +40,7 @@ def problem_of(kept: Kept) -> str:
     )
 
 
-def values_of(answer: Answer) -> dict[str, Any]:
+def answer_values(answer: Answer) -> dict[str, Any]:
     """Return {"outputs": {name: tensor}, "inputs": {name: tensor}} in V2's JSON form.
 
     "left_out" is a sentence where values were too large.

@@ -31,7 +31,7 @@ _BATCHES = 100
 """Of one call, so that it ends before the next begins."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeepOrder:
     """What to keep of a service's answers; the fields are those of `feedback.models.Kept`."""
 

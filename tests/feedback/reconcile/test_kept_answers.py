@@ -12,7 +12,7 @@ from deployments.models import InferenceService
 from deployments.reconcile import reconciler
 from feedback.models import Answer
 from feedback.reconcile import answers
-from feedback.selectors.answers import problem_of, values_of
+from feedback.selectors.answers import answer_values, problem_of
 from feedback.services.answers import answers_stop
 from integrations.clusters.base import Tap
 from serving_runtime.shared.sampling import is_sampled
@@ -94,7 +94,7 @@ def test_the_values_that_were_asked_for_are_kept_encrypted(platform: Platform) -
     answer = Answer.objects.get()
     assert (answer.top, answer.parameters) == ([[1, 1], [0, 0]], {"site": "north", "age": "7", "is_new": "true"})
     fields = ("datatype", "shape", "data")
-    assert values_of(answer) == {
+    assert answer_values(answer) == {
         "outputs": {"label": {key: LABEL[key] for key in fields}},
         "inputs": {"image": {key: INPUT[key] for key in fields}},
     }
@@ -105,7 +105,7 @@ def test_values_that_are_too_large_are_left_out_inputs_first(platform: Platform)
     keeping = Keeping(platform, outputs=["label"], keeps_inputs=True)
     large = {"name": "image", "datatype": "FP32", "shape": [1, 40_000], "data": [0.5] * 40_000}
     keeping.answer("a", inputs=[large])
-    assert values_of(Answer.objects.get()) == {
+    assert answer_values(Answer.objects.get()) == {
         "outputs": {"label": {key: LABEL[key] for key in ("datatype", "shape", "data")}},
         "inputs": {},
         "left_out": "inputs take more than the 64 KiB that are kept",
