@@ -6,12 +6,23 @@ from celery import shared_task
 from django.utils import timezone
 
 from feedback.services.answers import answers_forget
+from feedback.services.join import labels_join
+from feedback.services.labels import labels_forget
 
 logger = logging.getLogger(__name__)
 
 
+@shared_task(name="feedback.tasks.join", expires=10)
+def join() -> None:
+    """Join labels with the answers of their requests."""
+    labels_join(clock=timezone.now)
+
+
 @shared_task(name="feedback.tasks.forget", expires=60)
 def forget() -> None:
-    """Delete answers past their days, with their labels and scores."""
-    if deleted := answers_forget(now=timezone.now()):
+    """Delete answers past their days, and labels and scores whose time is over."""
+    now = timezone.now()
+    if deleted := answers_forget(now=now):
         logger.info("deleted %s kept answers past their days", deleted)
+    if deleted := labels_forget(now=now):
+        logger.info("deleted %s labels whose time is over", deleted)
