@@ -2,13 +2,17 @@
 
 from django.apps import AppConfig
 
+from common.hooks import imported_later
+
 
 class FeedbackConfig(AppConfig):
     name = "feedback"
     label = "feedback"
 
     def ready(self) -> None:
-        """Register the participant of the reconciler."""
-        from deployments.reconcile import participants  # noqa: PLC0415 - now models can be read
+        """Register the participant of the reconciler, and the section of a service's page."""
+        from deployments import hooks  # noqa: PLC0415 - now models can be read
+        from deployments.reconcile import participants  # noqa: PLC0415
 
         participants.register("feedback.reconcile.answers.ANSWERS")
+        hooks.service_page.register(imported_later("feedback.web.feedback_page.of_service_page"))

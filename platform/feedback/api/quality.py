@@ -39,13 +39,13 @@ class ScoresSerializer(serializers.Serializer[Any]):
     mean = serializers.FloatField(allow_null=True, help_text="Mean loss in the scorer's unit; null without scores.")
 
 
-class RevisionScoresSerializer(ScoresSerializer):
+class SliceScoresSerializer(ScoresSerializer):
     """Scores of a revision in a slice."""
 
     revision = serializers.CharField()
 
 
-class HourSerializer(ScoresSerializer):
+class QualityHourSerializer(ScoresSerializer):
     """Scores of a revision in one hour."""
 
     hour = serializers.DateTimeField(help_text="Beginning of the hour of the requests.")
@@ -62,10 +62,10 @@ class RevisionQualitySerializer(ScoresSerializer):
     low = serializers.FloatField(allow_null=True, help_text="Lower end of the 95 % confidence interval of the mean.")
     high = serializers.FloatField(allow_null=True, help_text="Upper end of that interval.")
     mean_delay_s = serializers.FloatField(allow_null=True, help_text="Mean time from a request to its label.")
-    hours = HourSerializer(many=True, help_text="Hours with scores, oldest first.")
+    hours = QualityHourSerializer(many=True, help_text="Hours with scores, oldest first.")
 
 
-class SliceSerializer(serializers.Serializer[Any]):
+class QualitySliceSerializer(serializers.Serializer[Any]):
     """Requests with one value of a parameter."""
 
     parameter = serializers.CharField()
@@ -73,7 +73,7 @@ class SliceSerializer(serializers.Serializer[Any]):
     is_worse = serializers.BooleanField(
         help_text="Whether the canary is worse than stable in this slice, at 5 % for all slices together."
     )
-    revisions = RevisionScoresSerializer(many=True)
+    revisions = SliceScoresSerializer(many=True)
 
 
 class ScorerQualitySerializer(serializers.Serializer[Any]):
@@ -83,14 +83,14 @@ class ScorerQualitySerializer(serializers.Serializer[Any]):
     kind = serializers.CharField()
     unit = serializers.CharField(help_text="Unit of `mean`, `low` and `high`, such as `percent wrong`.")
     recent_scores = serializers.IntegerField(
-        help_text=f"Newest scores behind `delay_s` and `slices`, at most {MOST_SCORES}."
+        help_text=f"Newest scores behind `delay_s` and `slices`, at most {MOST_SCORES} of all scorers."
     )
     delay_s = serializers.ListField(
         child=serializers.FloatField(),
         help_text="Median, 90th and 99th percentile of the time from a request to its label; empty without scores.",
     )
     revisions = RevisionQualitySerializer(many=True)
-    slices = SliceSerializer(many=True)
+    slices = QualitySliceSerializer(many=True)
 
 
 class QualitySerializer(serializers.Serializer[Any]):
@@ -116,7 +116,7 @@ class QualityView(APIView):
         document = {
             "service": str(service),
             "days": days,
-            "scorers": [_scorer(each, recent_of(each)) for each in found],
+            "scorers": [_scorer(each, recent_of(each, most=MOST_SCORES // len(found))) for each in found],
         }
         return Response(QualitySerializer(document).data)
 

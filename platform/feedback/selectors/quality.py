@@ -1,4 +1,4 @@
-"""Quality of a service's answers by scorer and revision, its coverage and delay, and the worst answers.
+"""Quality of a service's answers by scorer and revision, the delay of labels, and the worst answers.
 
 `HourlyQuality` has the sums of every hour; slices, quantiles of the delay and the worst answers come from the newest
 `MOST_SCORES` scores, found by the hours that hold them, so that a query's work is bounded.
@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
-
-from django.db.models import Count, Q
 
 from common.errors import InvalidInput, NotFound, Unavailable
 from deployments.domain.service_state.desired import Role
@@ -28,39 +26,13 @@ from feedback.domain.quality import (
     total_of,
 )
 from feedback.domain.scorers import Unit, unit_of
-from feedback.models import Answer, HourlyQuality, Kept, Label, Score, ServiceScorer
-from feedback.selectors.answers import kept_of, values_of
+from feedback.models import Answer, HourlyQuality, Label, Score, ServiceScorer
+from feedback.selectors.answers import answer_values
+from feedback.selectors.labels import FeedbackSummary
 
 DAYS, MOST_DAYS = 7, 90
 MOST_SCORES = 50_000
 MOST_REVISIONS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """Labels of a service beside its kept answers.
-
-    Attributes:
-        kept: None where no answers are kept.
-        received: labels stored; joined ones have scores or would, waiting ones have no answer yet.
-    """
-
-    kept: Kept | None
-    received: int
-    joined: int
-    waiting: int
-
-    @property
-    def unmatched(self) -> int:
-        """Return the labels that were deleted without an answer of their request."""
-        return self.kept.unmatched if self.kept else 0
-
-    @property
-    def labelled_percent(self) -> float | None:
-        """Return the share of kept answers whose label came; None without answers."""
-        if self.kept is None or not self.kept.rows:
-            return None
-        return min(100.0, 100 * self.joined / self.kept.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +103,14 @@ class WorstAnswer:
     problem: str = ""
 
 
-def coverage_of(service_id: int) -> Coverage:
-    """Return what is kept of a service's answers, and its labels, in two queries."""
-    counts = Label.objects.filter(service=service_id).aggregate(
-        received=Count("pk"), joined=Count("pk", filter=Q(joined_at__isnull=False))
-    )
-    kept = kept_of(service_id)
-    return Coverage(kept, counts["received"], counts["joined"], counts["received"] - counts["joined"])
+def labelled_percent(summary: FeedbackSummary) -> float | None:
+    """Return the share of kept answers whose label came; None without answers.
+
+    A request that was copied has two answers and one label.
+    """
+    if summary.answers is None or not summary.answers.rows:
+        return None
+    return min(100.0, 100 * summary.joined / summary.answers.rows)
 
 
 def scorers_of(service_id: int) -> list[ServiceScorer]:
@@ -176,15 +149,22 @@ def quality_of(scorers: Sequence[ServiceScorer], *, days: int, now: datetime) ->
     ]
 
 
-def recent_of(quality: ScorerQuality, *, most_worst: int = 0) -> Recent:
-    """Return slices, delays and the worst of the newest scores of a scorer's quality, in one query."""
+def recent_of(quality: ScorerQuality, *, most: int | None = None, most_worst: int = 0) -> Recent:
+    """Return slices, delays and the worst of the newest scores of a scorer's quality, in one query.
+
+    Args:
+        most: how many scores to read; `MOST_SCORES` for None.
+    """
+    most = most or MOST_SCORES
     named = [each.name for each in quality.revisions]
     if not named:
         return Recent()
     rows = (
-        Score.objects.filter(scorer=quality.scorer, revision__in=named, answered_at__gte=_since(quality.revisions))
+        Score.objects.filter(
+            scorer=quality.scorer, revision__in=named, answered_at__gte=_since(quality.revisions, most)
+        )
         .order_by("-answered_at")
-        .values_list("request_id", "revision", "loss", "answered_at", "labelled_at", "parameters")[:MOST_SCORES]
+        .values_list("request_id", "revision", "loss", "answered_at", "labelled_at", "parameters")[:most]
     )
     scored, keys = [], []
     for request_id, revision, loss, answered_at, labelled_at, parameters in rows:
@@ -232,7 +212,7 @@ def _worst(answer: Answer, loss: float, label: object) -> WorstAnswer:
     problem: str = ""
     values: Mapping[str, Any] = {}
     try:
-        values = values_of(answer)
+        values = answer_values(answer)
         problem = values.get("left_out", "")
     except Unavailable as error:
         problem = error.message
@@ -266,12 +246,12 @@ def _order(name: str, known: Mapping[str, tuple[str, int]]) -> tuple[int, list[i
     return rank, [-ord(character) for character in name]
 
 
-def _since(revisions: Iterable[RevisionQuality]) -> datetime:
-    """Return the hour from which on there are `MOST_SCORES` scores, or the first hour."""
+def _since(revisions: Iterable[RevisionQuality], most: int) -> datetime:
+    """Return the hour from which on there are as many scores, or the first hour."""
     hours = sorted(((hour, sums.scores) for each in revisions for hour, sums in each.hours), reverse=True)
     seen = 0
     for hour, scores in hours:
         seen += scores
-        if seen >= MOST_SCORES:
+        if seen >= most:
             return hour
     return hours[-1][0]

@@ -11,9 +11,10 @@ from pytest_django import DjangoAssertNumQueries
 from common.errors import InvalidInput, NotFound
 from deployments.domain.service_state.desired import Role
 from deployments.models import InferenceService
-from feedback.models import Answer, Kept, Label, ServiceScorer
+from feedback.models import Answer, ServiceScorer
 from feedback.selectors import quality
-from feedback.selectors.quality import coverage_of, quality_of, recent_of, scorer_named, scorers_of, worst_answers
+from feedback.selectors.labels import feedback_summary
+from feedback.selectors.quality import labelled_percent, quality_of, recent_of, scorer_named, scorers_of, worst_answers
 from tests import scenes
 from tests.feedback._support.scenes import DIGIT, Given, answered, kept, scored, scorer, tensors
 
@@ -81,8 +82,8 @@ def test_the_number_of_queries_does_not_grow(
         recent = recent_of(found[0], most_worst=10)
     with django_assert_num_queries(2):
         assert len(worst_answers(service.pk, recent.worst)) == 10
-    with django_assert_num_queries(2):
-        coverage_of(service.pk)
+    with django_assert_num_queries(3):
+        feedback_summary(service=service)
     with django_assert_num_queries(0):
         assert quality_of([], days=7, now=now) == []
         assert worst_answers(service.pk, []) == []
@@ -160,19 +161,12 @@ def test_what_cannot_be_decrypted_says_why(service: InferenceService, settings: 
     assert worst_answers(service.pk, [("x", CANARY, 1.0)])[0].problem == ""
 
 
-def test_coverage_counts_labels_beside_answers(service: InferenceService) -> None:
+def test_the_labelled_share_is_of_the_kept_answers(service: InferenceService) -> None:
     now = timezone.now()
-    assert coverage_of(service.pk).labelled_percent is None
-    kept(service, now, unmatched=3)
+    assert labelled_percent(feedback_summary(service=service)) is None
+    kept(service, now)
     answered(service, [], [Given("x", STABLE, now), Given("y", STABLE, now, label=None)])
-    Label.objects.create(
-        service=service, request_id="z", value=1, given_at=now, given_by="alice", received_at=now, next_try_at=now
-    )
-    found = coverage_of(service.pk)
-    assert (found.received, found.joined, found.waiting, found.unmatched) == (2, 1, 1, 3)
-    assert found.labelled_percent == 50.0
-    Kept.objects.all().delete()
-    assert coverage_of(service.pk).unmatched == 0
+    assert labelled_percent(feedback_summary(service=service)) == 50.0
 
 
 def test_an_unknown_scorer_is_refused_with_those_that_there_are(service: InferenceService) -> None:
