@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from common import durations
 from common.errors import InvalidInput
 from common.tensors import Tensor
 from deployments.domain.service_state.desired import Role
@@ -25,7 +26,7 @@ from integrations.v2 import tensors
 
 _LIVE = (Role.STABLE, Role.CANARY)
 PERIODS = (1, 7, 30)
-WORST_SHOWN = 12
+WORST_SHOWN = 8
 _TOPS_SHOWN = 4
 _REGRESSIONS = frozenset({"absoluteError", "squaredError"})
 _MINUTES_FROM = timedelta(hours=3)
@@ -39,7 +40,7 @@ class Shares:
     scores: int
     mean: str
     interval: str
-    delay_s: float | None
+    delay: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class SliceRow:
 
 @dataclass(frozen=True, slots=True)
 class WorstRow:
-    """One of the worst answers, with its values where they are kept."""
+    """One of the worst answers, with its values where they are kept; `loss` is empty where all rows are wrong."""
 
     answer: WorstAnswer
     loss: str
@@ -110,6 +111,7 @@ def feedback_context(service: InferenceService, *, scorer: str, days: int, sees_
         "revisions": _revision_rows(detail) if detail else [],
         "drawing": _drawing(detail, recent) if detail else None,
         "recent": recent,
+        "delays": [_duration(each) for each in recent.delays_s],
         "columns": [each.role or each.name for each in columns],
         "slices": [_slice_row(each, [one.name for one in columns], detail.unit) for each in recent.slices]
         if detail
@@ -149,7 +151,14 @@ def _shares(sums: Sums, unit: Unit) -> Shares:
     mean = None if sums.mean is None else sums.mean * unit.scale
     ends = sums.interval()
     interval = " to ".join(quality_plot.shown(end * unit.scale, unit) for end in ends) if ends else ""
-    return Shares(sums.scores, quality_plot.shown(mean, unit), interval, sums.mean_delay_s)
+    return Shares(sums.scores, quality_plot.shown(mean, unit), interval, _duration(sums.mean_delay_s))
+
+
+def _duration(seconds: float | None) -> str:
+    """Return `3m31s`, and `0.8s` for a short one; a dash for None."""
+    if seconds is None:
+        return "\N{EN DASH}"
+    return durations.render(timedelta(seconds=round(seconds, 1 if seconds < 10 else 0)))
 
 
 def _drawing(found: ScorerQuality, recent: Recent) -> quality_plot.Drawing | None:
@@ -174,10 +183,11 @@ def _slice_row(each: Slice, columns: Sequence[str], unit: Unit) -> SliceRow:
 
 
 def _worst_rows(service_id: int, found: ScorerQuality, recent: Recent) -> list[WorstRow]:
+    is_percent = found.unit.name.startswith("percent")
     return [
         WorstRow(
             each,
-            quality_plot.shown(each.loss * found.unit.scale, found.unit),
+            "" if each.loss == 1 and is_percent else quality_plot.shown(each.loss * found.unit.scale, found.unit),
             _label_text(each.label),
             _answer_text(each.top, found.scorer.kind),
             [(name, address) for name, tensor in _read(each.inputs).items() if (address := picture_of(name, tensor))],
@@ -192,8 +202,9 @@ def _read(values: Mapping[str, Any]) -> dict[str, Tensor]:
     """Return stored tensors by name, without what cannot be read."""
     found: dict[str, Tensor] = {}
     for name, item in values.items():
+        fields = item if isinstance(item, Mapping) else {}
         try:
-            found |= tensors.outputs_of({"outputs": [{**item, "name": name}]})
+            found |= tensors.outputs_of({"outputs": [{**fields, "name": name}]})
         except InvalidInput:
             continue
     return found

@@ -12,9 +12,9 @@ from feedback.domain.quality import Series, Sums, bucketed
 from feedback.domain.scorers import Unit
 
 WIDTH, HEIGHT = 400, 180
-_LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 12.0, 10.0, 26.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 20.0, 10.0, 26.0
 _MOST_TICKS = 4
-_MOST_POINTS = 60
+_MOST_POINTS = 30
 _LENGTHS = tuple(timedelta(minutes=each) for each in (1, 2, 5, 15, 60, 180, 360, 720, 1440, 4320, 10080))
 _DAY = timedelta(days=1)
 
@@ -71,7 +71,7 @@ def drawing(revisions: Sequence[tuple[str, str, Series]], unit: Unit, *, each: t
     lines = [(label, role, bucketed(series, length)) for label, role, series in revisions if series]
     begins = min(series[0][0] for _, _, series in lines)
     ends = max(series[-1][0] for _, _, series in lines)
-    most = max(_ends(sums)[1] for _, _, series in lines for _, sums in series) * unit.scale
+    most = _most([sums for _, _, series in lines for _, sums in series]) * unit.scale
     step = _step(most)
     top = step * max(1, ceil(round(most / step, 9)))
 
@@ -80,7 +80,7 @@ def drawing(revisions: Sequence[tuple[str, str, Series]], unit: Unit, *, each: t
         return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * share, 1)
 
     def y(value: float) -> float:
-        return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - value / top), 1)
+        return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - min(value, top) / top), 1)
 
     def line(label: str, role: str, series: Series) -> Line:
         runs = _runs(series, length)
@@ -118,6 +118,12 @@ def _words(sums: Sums, unit: Unit) -> str:
     return f"{shown(value, unit)} of {sums.scores:,} {'label' if sums.scores == 1 else 'labels'}"
 
 
+def _most(of: Sequence[Sums]) -> float:
+    """Return where the scale may end: above all means, and above intervals that do not reach twice as high."""
+    mean, high = max(sums.mean or 0.0 for sums in of), max(_ends(sums)[1] for sums in of)
+    return min(high, 2 * mean) if mean else high
+
+
 def _ends(sums: Sums) -> tuple[float, float]:
     """Return the interval of a period; its mean twice where one score has none."""
     mean = sums.mean or 0.0
@@ -152,7 +158,11 @@ def _period(length: timedelta) -> str:
 
 
 def _ticks(begins: datetime, ends: datetime, length: timedelta) -> list[datetime]:
-    """Return at most `_MOST_TICKS` times of periods, evenly apart, the first and the last among them."""
+    """Return at most `_MOST_TICKS` times: the beginnings of days, or of periods where all is within two days."""
+    if ends - begins > 2 * _DAY:
+        midnight = begins.replace(hour=0, minute=0, second=0, microsecond=0)
+        days = [midnight + _DAY * index for index in range(1, (ends - midnight) // _DAY + 1)]
+        return days[:: ceil(len(days) / _MOST_TICKS)]
     count = round((ends - begins) / length)
     pieces = min(_MOST_TICKS - 1, count)
     return [begins + length * round(count * index / pieces) for index in range(pieces + 1)] if pieces else [begins]
