@@ -101,7 +101,7 @@ def answers_keep(*, namespace: str, name: str, order: KeepOrder, actor: str, now
         )
         audit_record(
             actor=actor,
-            action="feedback.keep",
+            action="answers.keep",
             target=_target(service),
             now=now,
             before=None if before is None else _columns(_order_of(before)),
@@ -151,7 +151,7 @@ def answers_stop(*, namespace: str, name: str, actor: str, now: datetime) -> Non
             return
         change.service.kept_percent = 0
         change.event(Kind.ANSWERS_STOPPED, f"{actor} has no further answers of {change.service} kept")
-        audit_record(actor=actor, action="feedback.stop", target=_target(change.service), now=now)
+        audit_record(actor=actor, action="answers.stop", target=_target(change.service), now=now)
     hints.reconcile_soon(service_id)
 
 
