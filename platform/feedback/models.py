@@ -52,7 +52,7 @@ class Answer(models.Model):
             of one whole number a row [value, value], of BYTES [text, 1.0]. A score is None where it is not finite.
             Empty where the answer has no such output.
         sealed: compressed and encrypted JSON {"outputs": {name: tensor}, "inputs": {name: tensor}} in V2's form, with
-            "left_out" where they are too large (`feedback.selectors.answers.answer_values`); empty where neither is kept.
+            "left_out" where they are too large; empty where neither is kept (`feedback.selectors.answers`).
         parameters: of the request, those that `Kept.parameters` names, as text.
         bytes: about what the row takes.
     """

@@ -18,19 +18,21 @@ def values_json(outputs: Iterable[Item], inputs: Iterable[Item]) -> bytes:
 
     Values beyond the limit are left out, inputs first, and "left_out" says which.
     """
-    kept: dict[str, Any] = {"outputs": {}, "inputs": {}}
+    kept: dict[str, str] = {"outputs": "{}", "inputs": "{}"}
     left_out: list[str] = []
     room = MOST_BYTES
     for kind, items in (("outputs", outputs), ("inputs", inputs)):
         written = _written(items, room)
         if written is None:
             left_out.append(kind)
-        elif written:
+        else:
             kept[kind] = written
-            room -= len(_json(written))
+            room -= len(written)
     if left_out:
-        kept["left_out"] = f"{' and '.join(left_out)} take more than the {MOST_BYTES >> 10} KiB that are kept"
-    return _json(kept) if left_out or kept["outputs"] or kept["inputs"] else b""
+        kept["left_out"] = _json(f"{' and '.join(left_out)} take more than the {MOST_BYTES >> 10} KiB that are kept")
+    elif kept["outputs"] == kept["inputs"] == "{}":
+        return b""
+    return _object(kept.items()).encode()
 
 
 def stored_values(content: bytes) -> dict[str, Any]:
@@ -50,17 +52,16 @@ def is_within(item: Item) -> bool:
     return max(len(data), math.prod(map(abs, sizes))) * 2 - 1 <= MOST_BYTES
 
 
-def _written(items: Iterable[Item], room: int) -> dict[str, Any] | None:
-    """Return tensors by name; None where they take more room."""
-    found: dict[str, Any] = {}
+def _written(items: Iterable[Item], room: int) -> str | None:
+    """Return tensors by name as JSON; None where that is longer than `room`."""
+    found: list[tuple[str, str]] = []
     for item in items:
-        if not is_within(item):
+        text = _json(_tensor(item)) if is_within(item) else None
+        room -= len(item["name"]) + len(text or "")
+        if text is None or room < 0:
             return None
-        found[item["name"]] = _tensor(item)
-        room -= len(_json(found[item["name"]])) + len(item["name"])
-        if room < 0:
-            return None
-    return found
+        found.append((item["name"], text))
+    return _object(found)
 
 
 def _tensor(item: Item) -> dict[str, Any]:
@@ -70,5 +71,10 @@ def _tensor(item: Item) -> dict[str, Any]:
     return written | ({"parameters": {"encoding": "base64"}} if is_base64 else {})
 
 
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+def _object(fields: Iterable[tuple[str, str]]) -> str:
+    """Return a JSON object of fields whose values are JSON already."""
+    return "{" + ",".join(f"{_json(name)}:{text}" for name, text in fields) + "}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

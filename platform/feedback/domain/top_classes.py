@@ -53,7 +53,8 @@ def clean_text(text: str, most: int) -> str:
 def _largest(rows: Array) -> Array:
     if rows.dtype.kind == "f":
         rows = np.where(np.isnan(rows), -np.inf, rows)
-    return np.argmax(rows, axis=1)
+    places: Array = np.argmax(rows, axis=1)
+    return places
 
 
 def _single(value: np.generic) -> list[object]:

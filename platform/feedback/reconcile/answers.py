@@ -5,7 +5,7 @@ reads the same payloads again. A turn of a service that keeps nothing has no que
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -24,20 +24,31 @@ _BATCH = 500
 _ROW_BYTES = 200
 """About what a row takes beside its texts, in the table and its indexes."""
 
+Key = tuple[str, str]
+"""Request id and revision."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Answers to keep, in the order of their requests, not saved yet."""
+    """Answers to keep, in the order of their requests, not saved yet.
+
+    Attributes:
+        left_out: how many further ones are beyond a limit.
+    """
 
     kept: Kept
     answers: Sequence[Answer]
+    left_out: int
 
 
 class Answers(Participant[Found | None]):
     """Keeps answers of a service's stable and canary."""
 
     def collect(self, turn: Turn) -> Found | None:
-        """Return the answers to keep; None where none are."""
+        """Return the answers to keep; None where none are.
+
+        Only turns insert answers, and one at a time has the service: those that have a row now are not read again.
+        """
         if not turn.service.kept_percent:
             return None
         exchanges = turn.found(TAPS).exchanges
@@ -45,27 +56,26 @@ class Answers(Participant[Found | None]):
         if kept is None:
             return None
         versions = {row.name: row.model_version.number for row in turn.read.revisions}
-        wanted = [each for each in exchanges if each.revision in versions and _belongs(each, kept)]
-        answers = {}
-        for exchange in wanted:
-            key = (exchange.request_id, exchange.revision)
-            if key not in answers:
-                answers[key] = _answer(exchange, kept, versions[exchange.revision], turn.now)
-        return Found(kept, list(answers.values())) if answers else None
+        wanted: dict[Key, Exchange] = {}
+        for each in exchanges:
+            if each.revision in versions and _belongs(each, kept):
+                wanted.setdefault((each.request_id, each.revision), each)
+        for key in _kept_already(kept.service_id, list(wanted)):
+            wanted.pop(key, None)
+        made = (_answer(each, kept, versions[each.revision], turn.now) for each in wanted.values())
+        answers = list(_within(made, kept))
+        return Found(kept, answers, len(wanted) - len(answers)) if wanted else None
 
     def record(self, change: Change, found: Found | None) -> None:  # noqa: ARG002 - the rows are not the service's
-        """Write the answers up to the limits, each once."""
+        """Write the answers."""
         if found is None:
             return
-        new = _not_kept(found.answers)
-        room = list(_within(new, found.kept))
-        Answer.objects.bulk_create(room, batch_size=_BATCH, ignore_conflicts=True)
-        if new:
-            Kept.objects.filter(pk=found.kept.pk).update(
-                rows=F("rows") + len(room),
-                bytes=F("bytes") + sum(each.bytes for each in room),
-                left_out=F("left_out") + len(new) - len(room),
-            )
+        Answer.objects.bulk_create(found.answers, batch_size=_BATCH, ignore_conflicts=True)
+        Kept.objects.filter(pk=found.kept.pk).update(
+            rows=F("rows") + len(found.answers),
+            bytes=F("bytes") + sum(each.bytes for each in found.answers),
+            left_out=F("left_out") + found.left_out,
+        )
 
     def unsettled(self, change: Change) -> bool:
         """Return whether answers are kept."""
@@ -101,22 +111,20 @@ def _answer(exchange: Exchange, kept: Kept, version: int, now: datetime) -> Answ
     )
 
 
-def _not_kept(answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers that have no row yet; all rows of a service are made under its row lock."""
-    new: list[Answer] = []
-    for start in range(0, len(answers), _BATCH):
-        batch = answers[start : start + _BATCH]
-        ids = [each.request_id for each in batch]
-        rows = Answer.objects.filter(service=batch[0].service_id, request_id__in=ids)
-        there = set(rows.values_list("request_id", "revision"))
-        new += [each for each in batch if (each.request_id, each.revision) not in there]
-    return new
+def _kept_already(service_id: int, keys: Sequence[Key]) -> Iterator[Key]:
+    """Yield which of these answers, and others to the same requests, have a row."""
+    for start in range(0, len(keys), _BATCH):
+        ids = {request_id for request_id, _ in keys[start : start + _BATCH]}
+        rows = Answer.objects.filter(service=service_id, request_id__in=ids)
+        yield from rows.values_list("request_id", "revision")
 
 
-def _within(answers: Iterable[Answer], kept: Kept) -> Iterator[Answer]:
-    """Yield the answers that are within the limits."""
+def _within(answers: Iterator[Answer], kept: Kept) -> Iterator[Answer]:
+    """Yield answers up to the first that is beyond a limit; the others are not even made."""
     rows, size = kept.rows, kept.bytes
-    for each in answers:
-        if rows < kept.max_rows and size + each.bytes <= kept.max_bytes:
-            rows, size = rows + 1, size + each.bytes
-            yield each
+    while rows < kept.max_rows and size + _ROW_BYTES <= kept.max_bytes:
+        each = next(answers, None)
+        if each is None or size + each.bytes > kept.max_bytes:
+            return
+        rows, size = rows + 1, size + each.bytes
+        yield each

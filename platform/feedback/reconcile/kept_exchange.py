@@ -3,7 +3,7 @@
 Both come from clients and models: what cannot be read is left out, and nothing is raised.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,13 +29,17 @@ class Content:
 
 def content_of(exchange: Exchange, kept: Kept) -> Content:
     """Return what is kept of an answer."""
-    outputs = list(_items(exchange.response, "outputs"))
-    chosen = next((item for item in outputs if kept.output in ("", item["name"])), None)
-    found = None if chosen is None else _tensor(chosen)
-    inputs = list(_items(exchange.request, "inputs")) if kept.keeps_inputs else []
+    outputs = _items(exchange.response, "outputs")
+    chosen = outputs.get(kept.output) if kept.output else next(iter(outputs.values()), None)
+    top = None if chosen is None else _tensor(chosen)
+    wanted = [outputs[name] for name in kept.outputs if name in outputs]
+    inputs = _items(exchange.request, "inputs").values() if kept.keeps_inputs else ()
     return Content(
-        top=[] if found is None else top_of(found),
-        values=values_json(_readable(outputs, kept.outputs), _readable(inputs, None)),
+        top=[] if top is None else top_of(top),
+        values=values_json(
+            [each for each in wanted if (each is chosen and top is not None) or _is_readable(each)],
+            filter(_is_readable, inputs),
+        ),
         parameters=parameters_of(exchange.request, kept.parameters),
     )
 
@@ -51,22 +55,20 @@ def is_joinable(request_id: object) -> bool:
     return True
 
 
-def _items(body: Mapping[str, Any], where: str) -> Iterator[Item]:
-    """Yield the tensors of a body that have a name, the first of each name."""
-    items, seen = body.get(where), set[str]()
+def _items(body: Mapping[str, Any], where: str) -> dict[str, Item]:
+    """Return the tensors of a body by name, the first of each."""
+    found: dict[str, Item] = {}
+    items = body.get(where)
     for item in items[: tensors.MOST_TENSORS] if isinstance(items, list) else ():
         name = item.get("name") if isinstance(item, dict) else None
-        if isinstance(name, str) and name not in seen:
-            seen.add(name)
-            yield item
+        if isinstance(name, str):
+            found.setdefault(name, item)
+    return found
 
 
-def _readable(items: Collection[Item], names: Collection[str] | None) -> Iterator[Item]:
-    """Yield tensors of these names, of all where None, but those that are not what they declare."""
-    for item in items:
-        # One that is too large is not read: that it is left out is recorded by its size alone.
-        if (names is None or item["name"] in names) and (not is_within(item) or _tensor(item) is not None):
-            yield item
+def _is_readable(item: Item) -> bool:
+    """Return whether a tensor is what it declares, or too large to be kept, which its size alone decides."""
+    return not is_within(item) or _tensor(item) is not None
 
 
 def _tensor(item: Item) -> Tensor | None:

@@ -69,7 +69,7 @@ def is_settled() -> bool:
 def test_everything_goes_with_the_service(platform: Platform) -> None:
     keeping = Keeping(platform)
     keeping.answer("a")
-    service_delete(**SERVICE, actor="bob", now=platform.clock())
+    service_delete(namespace="default", name="digits", actor="bob", now=platform.clock())
     while InferenceService.objects.exists():
         platform.turn()
     assert not Kept.objects.exists()
