@@ -72,7 +72,7 @@ def test_the_empty_page_shows_how_to_begin_and_the_forms_begin() -> None:
     assert client.post(f"{PAGE}scorers/far/delete").status_code == 302
     assert not ServiceScorer.objects.exists()
     actions = set(AuditEntry.objects.values_list("action", flat=True))
-    assert actions >= {"feedback.keep", "feedback.stop", "scorer.set", "scorer.delete"}
+    assert actions >= {"answers.keep", "answers.stop", "scorer.set", "scorer.delete"}
 
 
 @pytest.mark.parametrize(
