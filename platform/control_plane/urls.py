@@ -46,6 +46,7 @@ urlpatterns = [
                     path("", include("fleet.urls")),
                     path("", include("pools.urls")),
                     path("", include("recordings.urls")),
+                    path("", include("feedback.urls")),
                     path("", include("model_jobs.urls")),
                 ],
                 "deployments",

@@ -20,13 +20,9 @@ def join() -> None:
 
 @shared_task(name="feedback.tasks.forget", expires=60)
 def forget() -> None:
-    """Delete answers past their days, with their labels and scores."""
-    if deleted := answers_forget(now=timezone.now()):
+    """Delete answers past their days, and labels and scores whose time is over."""
+    now = timezone.now()
+    if deleted := answers_forget(now=now):
         logger.info("deleted %s kept answers past their days", deleted)
-
-
-@shared_task(name="feedback.tasks.forget_labels", expires=600)
-def forget_labels() -> None:
-    """Delete labels and scores whose time is over, also of services that keep no answers."""
-    if deleted := labels_forget(now=timezone.now()):
+    if deleted := labels_forget(now=now):
         logger.info("deleted %s labels whose time is over", deleted)

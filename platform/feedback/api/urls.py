@@ -2,12 +2,15 @@
 
 from django.urls import path
 
-from feedback.api import answers, labels, scorers
+from feedback.api import answers, labels, quality, scorers
 
 urlpatterns = [
     path("services/<str:namespace>/<str:name>/feedback", labels.FeedbackView.as_view(), name="feedback"),
     path(
         "services/<str:namespace>/<str:name>/feedback/answers", answers.KeptAnswersView.as_view(), name="kept-answers"
+    ),
+    path(
+        "services/<str:namespace>/<str:name>/feedback/quality", quality.QualityView.as_view(), name="feedback-quality"
     ),
     path("services/<str:namespace>/<str:name>/feedback/scorers", scorers.ScorerListView.as_view(), name="scorer-list"),
     path(

@@ -1,1 +1,1 @@
-"""Changes of feedback: kept answers, labels, their join and its scores."""
+"""Services of feedback: kept answers, labels, their join and its scores."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from common.errors import Conflict
 from deployments.models import InferenceService
 from deployments.services.services import service_named
 from feedback.domain.labels import NewLabel
-from feedback.models import Kept, Label, Score
+from feedback.models import Kept, Label, Score, ServiceScorer
 
 KEPT_FOR = timedelta(days=30)
 """Of labels and scores of a service that keeps no answers."""
@@ -109,7 +109,10 @@ def _within(labels: Sequence[NewLabel]) -> tuple[int, int]:
 
 
 def _services() -> list[tuple[InferenceService, Kept | None]]:
-    found = InferenceService.objects.select_related("kept").prefetch_related("scorers")
+    """Return the services that have labels or scorers."""
+    labels, scorers = (table.objects.filter(service=OuterRef("pk")) for table in (Label, ServiceScorer))
+    found = InferenceService.objects.filter(Exists(labels) | Exists(scorers))
+    found = found.select_related("kept").prefetch_related("scorers")
     return [(service, getattr(service, "kept", None)) for service in found]
 
 
