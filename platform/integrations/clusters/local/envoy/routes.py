@@ -6,6 +6,7 @@ are allowed, each by its exact path, with the prefix `/serving/default/digits` o
 copies of infer calls among them, gRPC streams separately. Other requests are refused here, with a sentence that the
 listener puts into JSON. A preview is one more service, `digits-preview`, whose model is `digits`. Explain requests are
 let through where something explains; they are no infer calls, so that shadows get no copies and no gate counts them.
+Labels of answers go to the agent (`feedback.py`).
 """
 
 import json
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from integrations.clusters.local.envoy import access, cors, limits, pools, wake
+from integrations.clusters.local.envoy import access, cors, feedback, limits, pools, wake
 from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
@@ -110,6 +111,9 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
         for way in ways(service):
             yield _http(service, way, prefix, path, meta, method={"exact": "POST"})
         yield _posted_only(prefix + path)
+    if service.takes_feedback:
+        yield feedback.route(service, prefix)
+        yield _posted_only(prefix + feedback.path_of(service))
     for version, backends in _by_version(service):
         for path in _infer_paths(f"{model}/versions/{version}", f"{v1}/versions/{version}"):
             yield _http(service, Way((), backends), prefix, path, infer)
