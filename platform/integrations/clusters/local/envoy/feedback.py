@@ -1,6 +1,7 @@
-"""Labels of answers at the gateway, beside the model's address: they go to the agent, under the service's policies. Pure.
+"""Labels of answers at the gateway, beside the model's address: the agent takes them. Pure.
 
-No replica takes them, so a service that sleeps goes on sleeping. The path that the agent gets is the service's key.
+The service's policies hold for them as for all its routes. No replica gets them, so a service that sleeps goes on
+sleeping. The path that the agent gets is the service's key.
 """
 
 from typing import Any

@@ -86,8 +86,11 @@ def routes(service: ServiceRoute, name: str = "") -> Json:
 def _routes(service: ServiceRoute) -> Iterator[Json]:
     """Yield them in matching order; the access log says the service by their name."""
     yield from cors.preflights(service.cors)
-    yield from _http_routes(service, f"/serving/{service.key}")
+    below = f"/serving/{service.key}"
+    yield from _feedback_routes(service, below)
+    yield from _http_routes(service, below)
     yield from _grpc_routes(service)
+    yield from _feedback_routes(service, "")
     yield from _http_routes(service, "")
 
 
@@ -96,6 +99,12 @@ def with_previews(services: Iterable[ServiceRoute]) -> list[ServiceRoute]:
     named = {service.key: service for service in services}
     previews = (service.preview_route() for service in list(named.values()) if service.preview)
     return [*named.values(), *(preview for preview in previews if preview.key not in named)]
+
+
+def _feedback_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
+    if service.takes_feedback:
+        yield feedback.route(service, prefix)
+        yield _posted_only(prefix + feedback.path_of(service))
 
 
 def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
@@ -111,9 +120,6 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
         for way in ways(service):
             yield _http(service, way, prefix, path, meta, method={"exact": "POST"})
         yield _posted_only(prefix + path)
-    if service.takes_feedback:
-        yield feedback.route(service, prefix)
-        yield _posted_only(prefix + feedback.path_of(service))
     for version, backends in _by_version(service):
         for path in _infer_paths(f"{model}/versions/{version}", f"{v1}/versions/{version}"):
             yield _http(service, Way((), backends), prefix, path, infer)

@@ -1,7 +1,6 @@
 """Labels at the gateway: a real Envoy and agent take them beside the model's address, for the control plane to read."""
 
 import json
-import os
 from http.client import (
     ACCEPTED,
     BAD_REQUEST,
@@ -83,5 +82,5 @@ def test_a_full_disk_refuses_labels_and_ends_nothing(cluster: Cluster) -> None:
     answer = post(cluster, {"labels": LABELS})
     assert "cannot be written to this machine's disk" in answer.json()["error"]
     assert answer.headers["retry-after"] == "30"
-    os.unlink(cluster.layout.feedback)
+    cluster.layout.feedback.unlink()
     assert post(cluster, {"labels": LABELS}).status_code == ACCEPTED
