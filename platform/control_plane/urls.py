@@ -22,6 +22,7 @@ urlpatterns = [
     path("api/v1/", include("deployments.api.urls")),
     path("api/v1/", include("access.api.urls")),
     path("api/v1/", include("gpus.api.urls")),
+    path("api/v1/", include("feedback.api.urls")),
     path("api/v1/", include("fleet.api.urls")),
     path("api/v1/", include("pools.api.urls")),
     path("api/v1/", include("recordings.api.urls")),

@@ -1,0 +1,1 @@
+"""Feedback as pages and the API show it."""

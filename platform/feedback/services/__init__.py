@@ -1,0 +1,1 @@
+"""Services of feedback: kept answers, labels, their join and its scores."""

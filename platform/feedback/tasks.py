@@ -1,0 +1,24 @@
+"""Tasks of feedback."""
+
+import logging
+
+from celery import shared_task
+from django.utils import timezone
+
+from feedback.services.join import labels_join
+from feedback.services.labels import labels_forget
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name="feedback.tasks.join", expires=10)
+def join() -> None:
+    """Join labels with the answers of their requests."""
+    labels_join(clock=timezone.now)
+
+
+@shared_task(name="feedback.tasks.forget", expires=60)
+def forget() -> None:
+    """Delete labels and scores whose time is over."""
+    if deleted := labels_forget(now=timezone.now()):
+        logger.info("deleted %s labels whose time is over", deleted)
