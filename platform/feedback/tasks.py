@@ -3,10 +3,13 @@
 import logging
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
 from feedback.services.join import labels_join
 from feedback.services.labels import labels_forget
+from feedback.services.spool import spool_read
+from integrations.clusters.local.files import Layout
 
 logger = logging.getLogger(__name__)
 
@@ -22,3 +25,9 @@ def forget() -> None:
     """Delete labels and scores whose time is over."""
     if deleted := labels_forget(now=timezone.now()):
         logger.info("deleted %s labels whose time is over", deleted)
+
+
+@shared_task(name="feedback.tasks.read_spool", expires=10)
+def read_spool() -> None:
+    """Store the labels that the gateway of this machine took."""
+    spool_read(folder=Layout(settings.CLUSTER_FOLDER).feedback)

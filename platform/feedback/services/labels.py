@@ -14,7 +14,7 @@ from django.db.models import F, QuerySet
 from common.errors import Conflict
 from deployments.models import InferenceService
 from deployments.services.services import service_named
-from feedback.domain.labels import NewLabel
+from common.labels import NewLabel
 from feedback.models import Kept, Label, Score
 
 KEPT_FOR = timedelta(days=30)
