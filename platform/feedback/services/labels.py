@@ -12,9 +12,9 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from common.errors import Conflict
+from common.labels import NewLabel
 from deployments.models import InferenceService
 from deployments.services.services import service_named
-from common.labels import NewLabel
 from feedback.models import Kept, Label, Score
 
 KEPT_FOR = timedelta(days=30)

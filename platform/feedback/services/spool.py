@@ -1,4 +1,4 @@
-"""Labels that the gateway of this machine took: read from the agent's files (`integrations.clusters.local`), and stored.
+"""Labels that the gateway of this machine took: read from the files of the agent, and stored.
 
 Storing is idempotent, so a file is deleted after its labels are stored; where the process ends in between it is read
 again. Labels of services that are gone are dropped.
