@@ -98,7 +98,7 @@ def request_id(number: int) -> str:
 
 def take(rows: int, now: datetime) -> float:
     """Take the labels in another order than the answers'; returns seconds."""
-    from feedback.domain.labels import labels_of  # noqa: PLC0415
+    from common.labels import labels_of  # noqa: PLC0415
     from feedback.services.labels import labels_take  # noqa: PLC0415
 
     numbers = list(range(rows))

@@ -3,11 +3,14 @@
 import logging
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
 from feedback.services.answers import answers_forget
 from feedback.services.join import labels_join
 from feedback.services.labels import labels_forget
+from feedback.services.spool import spool_read
+from integrations.clusters.local.files import Layout
 
 logger = logging.getLogger(__name__)
 
@@ -26,3 +29,9 @@ def forget() -> None:
         logger.info("deleted %s kept answers past their days", deleted)
     if deleted := labels_forget(now=now):
         logger.info("deleted %s labels whose time is over", deleted)
+
+
+@shared_task(name="feedback.tasks.read_spool", expires=10)
+def read_spool() -> None:
+    """Store the labels that the gateway of this machine took."""
+    spool_read(folder=Layout(settings.CLUSTER_FOLDER).feedback)

@@ -12,8 +12,8 @@ from rest_framework.parsers import BaseParser
 
 from common.errors import InvalidInput, TooLarge
 from common.http.asgi import allow_body
+from common.labels import cell_value, check_columns
 from feedback.api.parquet_labels import parquet_rows
-from feedback.domain.labels import cell_value, check_columns
 
 MAX_BYTES = 25 << 20
 Rows = Iterator[object]

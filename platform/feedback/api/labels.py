@@ -14,10 +14,10 @@ from rest_framework.views import APIView
 from accounts.api.idempotency import idempotent
 from accounts.auth.permissions import actor_of
 from common.errors import InvalidInput
+from common.labels import LONGEST_ID, LONGEST_TEXT, MOST_LABELS, MOST_ROWS, MOST_VALUES, labels_of
 from deployments import selectors
 from feedback.api.label_bodies import PARSERS, CSVLabels, JSONLabels, LinesOfJSON, ParquetLabels
 from feedback.api.scorers import ScorerSerializer
-from feedback.domain.labels import LONGEST_ID, LONGEST_TEXT, MOST_LABELS, MOST_ROWS, MOST_VALUES, labels_of
 from feedback.models import Kept
 from feedback.selectors.labels import feedback_summary
 from feedback.services.labels import labels_take

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from common.errors import InvalidInput, TooLarge, Unavailable
-from feedback.domain.labels import MOST_ROWS, MOST_VALUES, check_columns
+from common.labels import MOST_ROWS, MOST_VALUES, check_columns
 from feedback.domain.parquet_pages import check_pages
 
 MAX_UNPACKED_BYTES = 128 << 20

@@ -12,9 +12,9 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from common.errors import Conflict
+from common.labels import NewLabel
 from deployments.models import InferenceService
 from deployments.services.services import service_named
-from feedback.domain.labels import NewLabel
 from feedback.models import Kept, Label, Score, ServiceScorer
 
 KEPT_FOR = timedelta(days=30)

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from common.errors import Conflict, NotFound
 from deployments.models import InferenceService
-from feedback.domain.labels import NewLabel
+from common.labels import NewLabel
 from feedback.models import Kept, Label, Score
 from feedback.services.labels import Taken, labels_forget, labels_take
 from feedback.services.scorers import scorer_set

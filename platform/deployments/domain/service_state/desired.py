@@ -336,4 +336,5 @@ def desired_of(service: ServiceState, generation: int) -> Desired:
         cors=service.cors,
         limits=service.limits,
         shared_with=service.shared_with,
+        takes_feedback=service.kept_percent > 0,
     )

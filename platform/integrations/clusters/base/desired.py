@@ -377,6 +377,7 @@ class Desired:
         limits: of its requests, on every route.
         shared_with: of a pool: namespaces beside its own whose services its replicas answer for, or `*` for all. The
             local cluster takes no notice of it.
+        takes_feedback: whether the gateway takes labels for its answers, where the cluster has such an intake.
     """
 
     namespace: str
@@ -392,6 +393,7 @@ class Desired:
     cors: Cors | None = None
     limits: Limits = field(default_factory=Limits)
     shared_with: tuple[str, ...] = ()
+    takes_feedback: bool = False
 
 
 def may_connect(egress: bool | None, *, is_code: bool) -> bool:

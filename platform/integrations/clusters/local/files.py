@@ -10,6 +10,7 @@ cluster/sockets/<digest of its name>/        what a replica listens on, unless t
 cluster/pools/<namespace>.<pool>/             agent -> a pool's fetcher: its catalog; and what that has fetched
 cluster/access-log/                          Envoy -> worker: a line for each request (`access_log_files`)
 cluster/payloads/                            agent and replicas -> driver: what taps recorded (`payloads`)
+cluster/feedback/                            agent -> worker: labels that the gateway took (`feedback_spool`)
 """
 
 import fcntl
@@ -82,6 +83,10 @@ class Layout:
     @property
     def access_log(self) -> Path:
         return self.cluster / "access-log"
+
+    @property
+    def feedback(self) -> Path:
+        return self.cluster / "feedback"
 
     @property
     def jobs(self) -> Path:

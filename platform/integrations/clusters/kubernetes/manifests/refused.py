@@ -20,6 +20,7 @@ _OF_SERVICE = {
     "cors",
     "limits",
     "shared_with",
+    "takes_feedback",  # no gateway of a cluster has an intake of labels: the control plane takes them
 }
 _OF_LIMITS = {"requests_per_second", "caller_requests_per_second"}
 _OF_REVISION = {

@@ -21,6 +21,7 @@ from common.errors import Unavailable
 from integrations.clusters.base import Component
 from integrations.clusters.local.access_log_files import AccessLogFiles
 from integrations.clusters.local.agent.adoption import Earlier
+from integrations.clusters.local.agent.feedback_intake import Intake, feedback_socket
 from integrations.clusters.local.agent.gateway.certificates import Certificates
 from integrations.clusters.local.agent.gateway.discovery import Discovery, discovery_socket
 from integrations.clusters.local.agent.gateway.envoy_admin import Admin
@@ -41,6 +42,7 @@ from integrations.clusters.local.agent.sockets import help_of, replicas_folder, 
 from integrations.clusters.local.agent.timing import Timing
 from integrations.clusters.local.documents import cluster_status_to_json, observed_to_json
 from integrations.clusters.local.envoy.values import Place, RevisionEndpoints, ServiceRoute
+from integrations.clusters.local.feedback_spool import Spool
 from integrations.clusters.local.files import BadFileError, ClusterStatus, Layout, Order
 from integrations.clusters.local.holder.client import Holder
 from integrations.clusters.local.pid_files import AGENT, is_alive, read_record
@@ -127,6 +129,7 @@ class Agent:
             changed=self._changed.set,
             tls=settings.tls,
         )
+        self._intake = Intake(Spool(self._layout.feedback), feedback_socket(self._layout))
         self._rows = RowCounter(AccessLogFiles(self._layout.access_log).current, self._router.refuse)
         self._certificates = None
         if settings.tls is not None:
@@ -185,6 +188,7 @@ class Agent:
             background.append(tasks.create_task(self._memory.run(self._tenants, self._timing.memory_s)))
             background.append(tasks.create_task(self._read_limits()))
             background.append(tasks.create_task(self._rows.run(self._timing.rows_s)))
+            background.append(tasks.create_task(self._intake.run()))
             if self._certificates is not None:
                 background.append(tasks.create_task(self._certificates.run(self._timing.certificates_s)))
             follow = self._orders.follow(self._changed.set, every_s=self._timing.desired_s)

