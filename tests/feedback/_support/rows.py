@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from common.encryption import seal_bytes
-from deployments.models import InferenceService
 from common.labels import NewLabel
+from deployments.models import InferenceService
 from feedback.models import Answer, Kept
 from feedback.services.join import labels_join
 from feedback.services.labels import Taken, labels_take

@@ -6,8 +6,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from common.errors import Conflict, NotFound
-from deployments.models import InferenceService
 from common.labels import NewLabel
+from deployments.models import InferenceService
 from feedback.models import Kept, Label, Score
 from feedback.services.labels import Taken, labels_forget, labels_take
 from feedback.services.scorers import scorer_set
