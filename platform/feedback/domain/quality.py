@@ -5,7 +5,7 @@ Losses lie between 0 and 1; pages and the API multiply them by the scorer's unit
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import sqrt
 from statistics import NormalDist
@@ -140,31 +140,13 @@ def slices_of(scored: Iterable[Scored], *, baseline: str, candidate: str) -> lis
     Args:
         baseline, candidate: revisions to compare; empty for none.
     """
-    sums: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
-    for each in scored:
-        for parameter, value in each.parameters.items():
-            row = sums[parameter, value].setdefault(each.revision, [0.0, 0.0, 0.0, 0.0])
-            row[0] += 1
-            row[1] += each.loss
-            row[2] += each.loss**2
-            row[3] += each.delay_s
-    found = [
-        Slice(parameter, value, {revision: Sums(int(row[0]), *row[1:]) for revision, row in of.items()})
-        for (parameter, value), of in sums.items()
-    ]
-    found.sort(key=lambda each: (each.parameter, -each.scores, each.value))
-    seen: Counter[str] = Counter()
-    kept = []
-    for each in found:
-        seen[each.parameter] += 1
-        if seen[each.parameter] <= MOST_VALUES:
-            kept.append(each)
+    kept = _most_frequent(_sliced(scored))
     compared = [each for each in kept if _is_comparable(each, baseline, candidate)]
     if not compared:
         return kept
     z = NormalDist().inv_cdf(1 - ALPHA / len(compared))
-    worse = {(each.parameter, each.value) for each in compared if _excess(each.of[candidate], each.of[baseline]) > z}
-    return [Slice(each.parameter, each.value, each.of, is_worse=(each.parameter, each.value) in worse) for each in kept]
+    worse = {id(each) for each in compared if _excess(each.of[candidate], each.of[baseline]) > z}
+    return [replace(each, is_worse=id(each) in worse) for each in kept]
 
 
 def quantiles(delays: Sequence[float], shares: Sequence[float] = QUANTILES) -> tuple[float, ...]:
@@ -173,6 +155,32 @@ def quantiles(delays: Sequence[float], shares: Sequence[float] = QUANTILES) -> t
         return ()
     ordered = sorted(delays)
     return tuple(ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in shares)
+
+
+def _sliced(scored: Iterable[Scored]) -> list[Slice]:
+    sums: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
+    for each in scored:
+        for parameter, value in each.parameters.items():
+            row = sums[parameter, value].setdefault(each.revision, [0, 0.0, 0.0, 0.0])
+            row[0] += 1
+            row[1] += each.loss
+            row[2] += each.loss**2
+            row[3] += each.delay_s
+    return [
+        Slice(parameter, value, {revision: Sums(int(row[0]), *row[1:]) for revision, row in of.items()})
+        for (parameter, value), of in sums.items()
+    ]
+
+
+def _most_frequent(found: Iterable[Slice]) -> list[Slice]:
+    """Return the slices by parameter, each parameter's most frequent first and at most `MOST_VALUES` of them."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for each in sorted(found, key=lambda each: (each.parameter, -each.scores, each.value)):
+        seen[each.parameter] += 1
+        if seen[each.parameter] <= MOST_VALUES:
+            kept.append(each)
+    return kept
 
 
 def _is_comparable(each: Slice, baseline: str, candidate: str) -> bool:

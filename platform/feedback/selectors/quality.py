@@ -130,10 +130,10 @@ def quality_of(scorers: Sequence[ServiceScorer], *, days: int, now: datetime) ->
         return []
     rows = HourlyQuality.objects.filter(scorer__in=scorers, hour__gte=now - timedelta(days=days), scores__gt=0)
     hours: dict[int, dict[str, list[tuple[datetime, Sums]]]] = defaultdict(lambda: defaultdict(list))
-    for scorer, revision, hour, *sums in rows.order_by("hour").values_list(
+    for scorer, revision, hour, scores, loss, squares, delay_s in rows.order_by("hour").values_list(
         "scorer", "revision", "hour", "scores", "loss", "squares", "delay_s"
     ):
-        hours[scorer][revision].append((hour, Sums(*sums)))
+        hours[scorer][revision].append((hour, Sums(scores, loss, squares, delay_s)))
     named = {revision for of in hours.values() for revision in of}
     known = _revisions(scorers[0].service_id, named) if named else {}
     return [
