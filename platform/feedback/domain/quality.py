@@ -115,20 +115,20 @@ def total_of(series: Iterable[tuple[datetime, Sums]]) -> Sums:
 
 def bucketed(series: Iterable[tuple[datetime, Sums]], length: timedelta) -> Series:
     """Return the sums by the beginning of periods of one length, oldest first and without empty ones."""
-    found: dict[int, Sums] = {}
-    length_s = int(length.total_seconds())
+    found: dict[datetime, Sums] = {}
     for at, sums in series:
-        begins = int(at.timestamp()) // length_s * length_s
+        begins = _beginning(at, length)
         found[begins] = found.get(begins, NOTHING).plus(sums)
-    return [(datetime.fromtimestamp(begins, tz=UTC), found[begins]) for begins in sorted(found)]
+    return sorted(found.items(), key=lambda each: each[0])
 
 
 def series_of(scored: Iterable[Scored], length: timedelta) -> Mapping[str, Series]:
     """Return the sums by revision and period."""
-    by_revision: dict[str, list[tuple[datetime, Sums]]] = defaultdict(list)
+    found: dict[str, dict[datetime, Sums]] = defaultdict(dict)
     for each in scored:
-        by_revision[each.revision].append((each.at, Sums(1, each.loss, each.loss**2, each.delay_s)))
-    return {revision: bucketed(series, length) for revision, series in by_revision.items()}
+        begins, of = _beginning(each.at, length), found[each.revision]
+        of[begins] = of.get(begins, NOTHING).plus(Sums(1, each.loss, each.loss**2, each.delay_s))
+    return {revision: sorted(of.items(), key=lambda each: each[0]) for revision, of in found.items()}
 
 
 def slices_of(scored: Iterable[Scored], *, baseline: str, candidate: str) -> list[Slice]:
@@ -155,6 +155,11 @@ def quantiles(delays: Sequence[float], shares: Sequence[float] = QUANTILES) -> t
         return ()
     ordered = sorted(delays)
     return tuple(ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in shares)
+
+
+def _beginning(at: datetime, length: timedelta) -> datetime:
+    length_s = int(length.total_seconds())
+    return datetime.fromtimestamp(int(at.timestamp()) // length_s * length_s, tz=UTC)
 
 
 def _sliced(scored: Iterable[Scored]) -> list[Slice]:

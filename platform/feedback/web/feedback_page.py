@@ -29,8 +29,6 @@ PERIODS = (1, 7, 30)
 WORST_SHOWN = 8
 _TOPS_SHOWN = 4
 _REGRESSIONS = frozenset({"absoluteError", "squaredError"})
-_MINUTES_FROM = timedelta(hours=3)
-"""Where all scores are from so short a time, the plot has minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +160,8 @@ def _duration(seconds: float | None) -> str:
 
 
 def _drawing(found: ScorerQuality, recent: Recent) -> quality_plot.Drawing | None:
-    hours = [hour for each in found.revisions for hour, _ in each.hours]
     scores = sum(each.total.scores for each in found.revisions)
-    has_minutes = bool(hours) and max(hours) - min(hours) <= _MINUTES_FROM and scores == recent.scores
+    has_minutes = bool(recent.minutes) and scores == recent.scores
     series = [
         (
             each.role if each.role in _LIVE else each.name,
