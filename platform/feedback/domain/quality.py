@@ -53,17 +53,19 @@ class Sums:
         return self.delay_s / self.scores if self.scores else None
 
     def interval(self) -> tuple[float, float] | None:
-        """Return the 95 % confidence interval of the mean loss; None with fewer than two scores.
+        """Return the 95 % confidence interval of the mean loss; None without scores, and for one between 0 and 1.
 
         Losses of 0 and 1 alone: Wilson's score interval. Others: the normal approximation, cut at 0 and 1.
         """
         n = self.scores
-        if n < 2:
+        if not n:
             return None
         mean = min(1.0, max(0.0, self.loss / n))
         if abs(self.squares - self.loss) <= 1e-9 * n:
             middle = (mean + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
             half = _Z * sqrt(mean * (1 - mean) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
+        elif n == 1:
+            return None
         else:
             middle, half = mean, _Z * sqrt(max(0.0, self.squares / n - mean**2) / (n - 1))
         return max(0.0, middle - half), min(1.0, middle + half)
