@@ -32,6 +32,7 @@ ALSO_ON_SQLITE = {
     "common/http/test_filters.py": _SEARCH,
     "common/http/test_pagination.py": _ORDER,
     "feedback/reconcile/test_kept_answers.py": "inserts that leave out what is there, JSON and binary columns",
+    "feedback/selectors/test_quality.py": "JSON read as text",
     "feedback/services/test_forget_answers.py": "deletes of many rows at once, by an index",
     "feedback/services/test_join.py": "rows are written one by one on SQLite, as lists on PostgreSQL",
     "feedback/services/test_join_races.py": _RACES,

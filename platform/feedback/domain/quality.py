@@ -5,7 +5,7 @@ Losses lie between 0 and 1; pages and the API multiply them by the scorer's unit
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import sqrt
 from statistics import NormalDist
@@ -53,17 +53,19 @@ class Sums:
         return self.delay_s / self.scores if self.scores else None
 
     def interval(self) -> tuple[float, float] | None:
-        """Return the 95 % confidence interval of the mean loss; None with fewer than two scores.
+        """Return the 95 % confidence interval of the mean loss; None without scores, and for one between 0 and 1.
 
         Losses of 0 and 1 alone: Wilson's score interval. Others: the normal approximation, cut at 0 and 1.
         """
         n = self.scores
-        if n < 2:
+        if not n:
             return None
         mean = min(1.0, max(0.0, self.loss / n))
         if abs(self.squares - self.loss) <= 1e-9 * n:
             middle = (mean + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
             half = _Z * sqrt(mean * (1 - mean) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
+        elif n == 1:
+            return None
         else:
             middle, half = mean, _Z * sqrt(max(0.0, self.squares / n - mean**2) / (n - 1))
         return max(0.0, middle - half), min(1.0, middle + half)
@@ -115,20 +117,20 @@ def total_of(series: Iterable[tuple[datetime, Sums]]) -> Sums:
 
 def bucketed(series: Iterable[tuple[datetime, Sums]], length: timedelta) -> Series:
     """Return the sums by the beginning of periods of one length, oldest first and without empty ones."""
-    found: dict[int, Sums] = {}
-    length_s = int(length.total_seconds())
+    found: dict[datetime, Sums] = {}
     for at, sums in series:
-        begins = int(at.timestamp()) // length_s * length_s
+        begins = _beginning(at, length)
         found[begins] = found.get(begins, NOTHING).plus(sums)
-    return [(datetime.fromtimestamp(begins, tz=UTC), found[begins]) for begins in sorted(found)]
+    return sorted(found.items(), key=lambda each: each[0])
 
 
 def series_of(scored: Iterable[Scored], length: timedelta) -> Mapping[str, Series]:
     """Return the sums by revision and period."""
-    by_revision: dict[str, list[tuple[datetime, Sums]]] = defaultdict(list)
+    found: dict[str, dict[datetime, Sums]] = defaultdict(dict)
     for each in scored:
-        by_revision[each.revision].append((each.at, Sums(1, each.loss, each.loss**2, each.delay_s)))
-    return {revision: bucketed(series, length) for revision, series in by_revision.items()}
+        begins, of = _beginning(each.at, length), found[each.revision]
+        of[begins] = of.get(begins, NOTHING).plus(Sums(1, each.loss, each.loss**2, each.delay_s))
+    return {revision: sorted(of.items(), key=lambda each: each[0]) for revision, of in found.items()}
 
 
 def slices_of(scored: Iterable[Scored], *, baseline: str, candidate: str) -> list[Slice]:
@@ -140,31 +142,13 @@ def slices_of(scored: Iterable[Scored], *, baseline: str, candidate: str) -> lis
     Args:
         baseline, candidate: revisions to compare; empty for none.
     """
-    sums: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
-    for each in scored:
-        for parameter, value in each.parameters.items():
-            row = sums[parameter, value].setdefault(each.revision, [0.0, 0.0, 0.0, 0.0])
-            row[0] += 1
-            row[1] += each.loss
-            row[2] += each.loss**2
-            row[3] += each.delay_s
-    found = [
-        Slice(parameter, value, {revision: Sums(int(row[0]), *row[1:]) for revision, row in of.items()})
-        for (parameter, value), of in sums.items()
-    ]
-    found.sort(key=lambda each: (each.parameter, -each.scores, each.value))
-    seen: Counter[str] = Counter()
-    kept = []
-    for each in found:
-        seen[each.parameter] += 1
-        if seen[each.parameter] <= MOST_VALUES:
-            kept.append(each)
+    kept = _most_frequent(_sliced(scored))
     compared = [each for each in kept if _is_comparable(each, baseline, candidate)]
     if not compared:
         return kept
     z = NormalDist().inv_cdf(1 - ALPHA / len(compared))
-    worse = {(each.parameter, each.value) for each in compared if _excess(each.of[candidate], each.of[baseline]) > z}
-    return [Slice(each.parameter, each.value, each.of, is_worse=(each.parameter, each.value) in worse) for each in kept]
+    worse = {id(each) for each in compared if _excess(each.of[candidate], each.of[baseline]) > z}
+    return [replace(each, is_worse=id(each) in worse) for each in kept]
 
 
 def quantiles(delays: Sequence[float], shares: Sequence[float] = QUANTILES) -> tuple[float, ...]:
@@ -173,6 +157,37 @@ def quantiles(delays: Sequence[float], shares: Sequence[float] = QUANTILES) -> t
         return ()
     ordered = sorted(delays)
     return tuple(ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in shares)
+
+
+def _beginning(at: datetime, length: timedelta) -> datetime:
+    length_s = int(length.total_seconds())
+    return datetime.fromtimestamp(int(at.timestamp()) // length_s * length_s, tz=UTC)
+
+
+def _sliced(scored: Iterable[Scored]) -> list[Slice]:
+    sums: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(dict)
+    for each in scored:
+        for parameter, value in each.parameters.items():
+            row = sums[parameter, value].setdefault(each.revision, [0, 0.0, 0.0, 0.0])
+            row[0] += 1
+            row[1] += each.loss
+            row[2] += each.loss**2
+            row[3] += each.delay_s
+    return [
+        Slice(parameter, value, {revision: Sums(int(row[0]), *row[1:]) for revision, row in of.items()})
+        for (parameter, value), of in sums.items()
+    ]
+
+
+def _most_frequent(found: Iterable[Slice]) -> list[Slice]:
+    """Return the slices by parameter, each parameter's most frequent first and at most `MOST_VALUES` of them."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for each in sorted(found, key=lambda each: (each.parameter, -each.scores, each.value)):
+        seen[each.parameter] += 1
+        if seen[each.parameter] <= MOST_VALUES:
+            kept.append(each)
+    return kept
 
 
 def _is_comparable(each: Slice, baseline: str, candidate: str) -> bool:

@@ -4,12 +4,16 @@
 `MOST_SCORES` scores, found by the hours that hold them, so that a query's work is bounded.
 """
 
+import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
 from common.errors import InvalidInput, NotFound, Unavailable
 from deployments.domain.service_state.desired import Role
@@ -33,6 +37,7 @@ from feedback.selectors.labels import FeedbackSummary
 DAYS, MOST_DAYS = 7, 90
 MOST_SCORES = 50_000
 MOST_REVISIONS = 8
+MINUTES_FROM = timedelta(hours=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Recent:
     """The newest scores of a scorer.
 
     Attributes:
-        minutes: sums by revision and minute of the requests.
+        minutes: sums by revision and minute of the requests; empty where they are of more than `MINUTES_FROM`.
         delays_s: median, 90th and 99th percentile of the seconds from a request to its label; empty without scores.
         worst: (request id, revision, loss), the largest loss first, then the newest.
     """
@@ -130,10 +135,10 @@ def quality_of(scorers: Sequence[ServiceScorer], *, days: int, now: datetime) ->
         return []
     rows = HourlyQuality.objects.filter(scorer__in=scorers, hour__gte=now - timedelta(days=days), scores__gt=0)
     hours: dict[int, dict[str, list[tuple[datetime, Sums]]]] = defaultdict(lambda: defaultdict(list))
-    for scorer, revision, hour, *sums in rows.order_by("hour").values_list(
+    for scorer, revision, hour, scores, loss, squares, delay_s in rows.order_by("hour").values_list(
         "scorer", "revision", "hour", "scores", "loss", "squares", "delay_s"
     ):
-        hours[scorer][revision].append((hour, Sums(*sums)))
+        hours[scorer][revision].append((hour, Sums(scores, loss, squares, delay_s)))
     named = {revision for of in hours.values() for revision in of}
     known = _revisions(scorers[0].service_id, named) if named else {}
     return [
@@ -159,22 +164,26 @@ def recent_of(quality: ScorerQuality, *, most: int | None = None, most_worst: in
     named = [each.name for each in quality.revisions]
     if not named:
         return Recent()
+    since = _since(quality.revisions, most)
     rows = (
-        Score.objects.filter(
-            scorer=quality.scorer, revision__in=named, answered_at__gte=_since(quality.revisions, most)
-        )
+        Score.objects.filter(scorer=quality.scorer, revision__in=named, answered_at__gte=since)
         .order_by("-answered_at")
-        .values_list("request_id", "revision", "loss", "answered_at", "labelled_at", "parameters")[:most]
+        .annotate(text=Cast("parameters", TextField()))  # the same few again and again: each is parsed once
+        .values_list("request_id", "revision", "loss", "answered_at", "labelled_at", "text")[:most]
     )
+    parsed: dict[str, Mapping[str, str]] = {}
     scored, keys = [], []
-    for request_id, revision, loss, answered_at, labelled_at, parameters in rows:
+    for request_id, revision, loss, answered_at, labelled_at, text in rows:
+        if (parameters := parsed.get(text)) is None:
+            parameters = parsed[text] = json.loads(text)
         delay_s = (labelled_at - answered_at).total_seconds()
         scored.append(Scored(revision, answered_at, loss, delay_s, parameters))
         keys.append((request_id, revision, loss))
+    is_short = bool(scored) and scored[0].at - scored[-1].at <= MINUTES_FROM
     stable, canary = quality.of(Role.STABLE), quality.of(Role.CANARY)
     return Recent(
         len(scored),
-        series_of(scored, timedelta(minutes=1)),
+        series_of(scored, timedelta(minutes=1)) if is_short else {},
         quantiles([each.delay_s for each in scored]),
         slices_of(scored, baseline=stable.name if stable else "", candidate=canary.name if canary else ""),
         sorted((key for key in keys if key[2] > 0), key=lambda key: -key[2])[:most_worst],

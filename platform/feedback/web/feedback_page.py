@@ -29,13 +29,11 @@ PERIODS = (1, 7, 30)
 WORST_SHOWN = 8
 _TOPS_SHOWN = 4
 _REGRESSIONS = frozenset({"absoluteError", "squaredError"})
-_MINUTES_FROM = timedelta(hours=3)
-"""Where all scores are from so short a time, the plot has minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """A mean as shown: `interval` is empty with fewer than two scores."""
+    """A mean as shown: `interval` is empty where there is too little for one."""
 
     scores: int
     mean: str
@@ -66,11 +64,11 @@ class ScorerRow:
 
 @dataclass(frozen=True, slots=True)
 class SliceRow:
-    """A slice in the table: a value of a parameter, with each of the revisions shown."""
+    """A slice in the table: a value of a parameter, with each of the revisions shown by its label."""
 
     parameter: str
     value: str
-    seen: Sequence[Shares]
+    seen: Sequence[tuple[str, Shares]]
     is_worse: bool
 
 
@@ -99,8 +97,10 @@ def feedback_context(service: InferenceService, *, scorer: str, days: int, sees_
     chosen = qualities.scorer_named(scorers, scorer) if scorer else next(iter(scorers), None)
     detail = next((each for each in found if each.scorer == chosen), None)
     recent = qualities.recent_of(detail, most_worst=WORST_SHOWN if sees_worst else 0) if detail else Recent()
-    columns = [each for each in detail.revisions if each.role in _LIVE] if detail else []
-    columns = columns or (list(detail.revisions[:1]) if detail else [])
+    shown_revisions = (
+        [each for each in detail.revisions if each.role in _LIVE] or detail.revisions[:1] if detail else ()
+    )
+    columns = [(each.name, each.role.capitalize() or each.name) for each in shown_revisions]
     return {
         "summary": summary,
         "labelled_percent": qualities.labelled_percent(summary),
@@ -112,10 +112,8 @@ def feedback_context(service: InferenceService, *, scorer: str, days: int, sees_
         "drawing": _drawing(detail, recent) if detail else None,
         "recent": recent,
         "delays": [_duration(each) for each in recent.delays_s],
-        "columns": [each.role or each.name for each in columns],
-        "slices": [_slice_row(each, [one.name for one in columns], detail.unit) for each in recent.slices]
-        if detail
-        else [],
+        "columns": [label for _, label in columns],
+        "slices": [_slice_row(each, columns, detail.unit) for each in recent.slices] if detail else [],
         "most_scores": qualities.MOST_SCORES,
         "worst": _worst_rows(service.pk, detail, recent) if detail and sees_worst else [],
         "days": days,
@@ -162,9 +160,8 @@ def _duration(seconds: float | None) -> str:
 
 
 def _drawing(found: ScorerQuality, recent: Recent) -> quality_plot.Drawing | None:
-    hours = [hour for each in found.revisions for hour, _ in each.hours]
     scores = sum(each.total.scores for each in found.revisions)
-    has_minutes = bool(hours) and max(hours) - min(hours) <= _MINUTES_FROM and scores == recent.scores
+    has_minutes = bool(recent.minutes) and scores == recent.scores
     series = [
         (
             each.role if each.role in _LIVE else each.name,
@@ -177,8 +174,8 @@ def _drawing(found: ScorerQuality, recent: Recent) -> quality_plot.Drawing | Non
     return quality_plot.drawing(series, found.unit, each=least)
 
 
-def _slice_row(each: Slice, columns: Sequence[str], unit: Unit) -> SliceRow:
-    seen = [_shares(each.of.get(name, Sums()), unit) for name in columns]
+def _slice_row(each: Slice, columns: Sequence[tuple[str, str]], unit: Unit) -> SliceRow:
+    seen = [(label, _shares(each.of.get(name, Sums()), unit)) for name, label in columns]
     return SliceRow(each.parameter, each.value, seen, each.is_worse)
 
 

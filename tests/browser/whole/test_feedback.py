@@ -34,7 +34,7 @@ def sender(platform: Platform, images: Any) -> Callable[[str, int], None]:
 @drives("GET feedback", "POST feedback-keep", "POST scorer-set", "POST scorer-delete", "POST feedback-stop")
 def test_answers_are_kept_labelled_and_scored(desk: Desk, platform: Platform, models: Path, tmp_path: Path) -> None:
     serve_digits(platform, models, POLICY)
-    page, client = desk.page(), platform.client()
+    page = desk.page()
     page.goto("/services/default/digits/")
     page.get_by_role("link", name="Feedback").click()
     expect(page.get_by_test_id("feedback-steps")).to_be_visible()
@@ -52,11 +52,13 @@ def test_answers_are_kept_labelled_and_scored(desk: Desk, platform: Platform, mo
     held_out = np.load(models / "held-out.npz")
     send = sender(platform, held_out["images"].astype(np.float32))
 
-    def is_kept() -> bool:
-        send("first", 0)
-        return bool(client.get("services/default/digits/feedback")["answers"]["rows"])
+    with platform.client() as client:
 
-    until(is_kept, 60, "the first kept answer")
+        def is_kept() -> bool:
+            send("first", 0)
+            return bool(client.get("services/default/digits/feedback")["answers"]["rows"])
+
+        until(is_kept, 60, "the first kept answer")
     for number in range(COUNT):
         send(f"request-{number}", number)
     labels = [(int(label) + (number < 3)) % 10 for number, label in enumerate(held_out["labels"][:COUNT])]

@@ -33,7 +33,7 @@ class Given:
 
 def kept(service: InferenceService, now: datetime, **fields: Any) -> Kept:
     """Return what is kept of a service: all answers, for 30 days."""
-    of = {"share_percent": 100.0, "days": 30, "max_rows": 1_000_000, "max_bytes": 2**30}
+    of: dict[str, Any] = {"share_percent": 100.0, "days": 30, "max_rows": 1_000_000, "max_bytes": 2**30}
     of |= {"created_at": now, "created_by": "alice"}
     return Kept.objects.update_or_create(service=service, defaults=of | fields)[0]
 

@@ -32,6 +32,11 @@ def test_sums_give_the_mean_and_the_mean_delay() -> None:
     assert (NOTHING.mean, NOTHING.mean_delay_s, NOTHING.interval()) == (None, None, None)
 
 
+def test_one_score_has_an_interval_where_it_is_right_or_wrong() -> None:
+    assert Sums(1, 1.0, 1.0).interval() == pytest.approx((0.2065, 1.0), abs=1e-4)
+    assert Sums(1, 0.5, 0.25).interval() is None
+
+
 @pytest.mark.parametrize(
     ("sums", "low", "high"),
     [

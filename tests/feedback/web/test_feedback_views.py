@@ -11,10 +11,12 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.domain.scopes import Scope
 from accounts.models import AuditEntry
+from clusters.models import Cluster
 from deployments.models import InferenceService
 from feedback.models import Answer, Kept, Label, Score, ServiceScorer
 from tests import scenes
 from tests._support.page import marked
+from tests.deployments._support.cluster_files import LEAST
 from tests.deployments._support.pages import DETAIL, signed_in, text
 from tests.feedback._support.scenes import DIGIT, Given, answered, kept, scorer, tensors
 
@@ -148,6 +150,14 @@ def test_readers_see_no_forms_and_may_not_post() -> None:
     assert marked(text(client, PAGE), "kept-nothing")
     assert Client().get(PAGE).status_code == 302
     assert client.get("/services/default/other/feedback/").status_code == 404
+
+
+def test_a_cluster_without_the_way_back_says_what_is_missing() -> None:
+    scenes.service()
+    Cluster.objects.update(kind="kubernetes", document={**LEAST, "name": "local"})
+    shown = text(signed_in(), PAGE)
+    assert "controlPlaneUrl" in marked(shown, "cannot-keep")[0]
+    assert "Keep answers</button>" not in shown
 
 
 def test_hostile_values_are_shown_as_text() -> None:
