@@ -31,6 +31,8 @@ ALSO_ON_SQLITE = {
     "common/db/test_count.py": "a count that ends at a limit, in a subquery",
     "common/http/test_filters.py": _SEARCH,
     "common/http/test_pagination.py": _ORDER,
+    "feedback/reconcile/test_kept_answers.py": "inserts that leave out what is there, JSON and binary columns",
+    "feedback/services/test_forget_answers.py": "deletes of many rows at once, by an index",
     "model_jobs/builds/test_api.py": _THREADS,
     "recordings/api/test_replays.py": _THREADS,
     "model_jobs/trials/test_api.py": _THREADS,
