@@ -93,7 +93,7 @@ def _csv(path: Path, size: int) -> Iterator[Piece]:
                 if not row:
                     continue
                 if part.is_full:
-                    yield Piece(part.content(), _CSV, (first, last), min(size, file.buffer.tell()), size)
+                    yield Piece(part.content(), _CSV, (first, last), min(size - 1, file.buffer.tell()), size)
                     part, first = _Part(columns), last + 1
                 part.add(row)
                 last = rows.line_num
