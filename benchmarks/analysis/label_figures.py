@@ -60,8 +60,8 @@ def main() -> None:
         equal, limit = (rollouts(SCORERS["accuracy"], labels, worse=worse, runs=runs) for worse in (0.0, 0.02))
         print(f"breaks: {name}: {_of(equal.failed)} equal, {_of(limit.failed)} at the limit", flush=True)
     for clips in ("graded", "right or wrong"):
-        scorer = Scored(uneven, 0.005, is_graded=clips == "graded")
-        least = rollouts(scorer, USUAL, worse=0.005, runs=runs)
+        scorer = Scored(uneven, 0.001, is_graded=clips == "graded")
+        least = rollouts(scorer, replace(USUAL, stable=24.0), worse=0.001, runs=runs)
         print(f"a canary's losses all the same, bets for {clips}: {_of(least.failed)} at the limit", flush=True)
     for name in SCORERS:
         print(name, "needs", *(_needed(name, USUAL, worse, runs // 4) for worse in WORSE), sep="; ", flush=True)

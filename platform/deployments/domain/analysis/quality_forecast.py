@@ -54,9 +54,9 @@ def labels_needed(gate: Gate, habits: Habits, part: float, *, is_paired: bool, t
     worse = min(gate.detect.quality_worse or 3 * quality.max_worse, habits.scale)
     margin, loss = quality.max_worse / habits.scale, worse / habits.scale
     canary, stable, seconds = _sizes(habits, part, is_paired=is_paired)
-    growth = _growth(habits.stable, min(1.0, margin), loss, (canary, stable))
+    growth = _growth(habits, min(1.0, margin), loss, (canary, stable))
     found = (threshold + math.log(INCREASE_BETTORS + 1)) / growth if growth > 0 else math.inf
-    points = f"{worse:g} points" if habits.unit.startswith("percent") else f"{worse:g} in {habits.unit}"
+    points = f"{worse:g} points" if habits.is_share else f"{worse:g} in {habits.unit}"
     whom = f"a canary whose answers are worse by {points}"
     if found > _MOST_BLOCKS:
         return LabelsNeeded(
@@ -113,15 +113,15 @@ def _sizes(habits: Habits, part: float, *, is_paired: bool) -> tuple[int, int, f
     return max(LEAST_CANARY, canary), max(of_stable, stable), seconds
 
 
-def _growth(known: Losses, margin: float, worse: float, sizes: tuple[int, int]) -> float:
+def _growth(habits: Habits, margin: float, worse: float, sizes: tuple[int, int]) -> float:
     """Return by how much the best bettor's log capital grows per block of so many labels of both sides."""
-    random = np.random.default_rng(0)
+    random, known = np.random.default_rng(0), habits.stable
     sides = [_drawn(random, known, more, size) for more, size in zip((worse, 0.0), sizes, strict=True)]
     factors, _ = quality_factors(
         sides[0],
         sides[1],
         margin,
-        is_graded=known.is_graded,
+        is_graded=habits.is_graded,
         known=known.labels,
         mean=known.mean,
         variance=known.variance,

@@ -39,8 +39,12 @@ def test_nor_where_labels_come_in_other_ways(labels: Labels) -> None:
 
 
 def test_losses_that_are_spread_otherwise_than_stables_mislead_nothing() -> None:
-    of = Scored(uneven, 0.005)
-    assert rollouts(of, LABELS, worse=0.005, runs=RUNS, cells=60).failed <= TOLERATED
+    labels = replace(LABELS, stable=24.0)
+    assert rollouts(Scored(uneven, 0.001), labels, worse=0.001, runs=RUNS, cells=300).failed <= TOLERATED
+    as_shares = Scored(uneven, 0.001, is_graded=False)
+    assert rollouts(as_shares, labels, worse=0.001, runs=RUNS, cells=300).failed > 0.5, (
+        "bets for right or wrong answers"
+    )
 
 
 def test_what_breaks_are_labels_that_come_by_the_answer_on_one_side_only() -> None:

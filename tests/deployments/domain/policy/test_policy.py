@@ -14,6 +14,7 @@ from deployments.domain.policy import (
     OnDeadline,
     OnInconclusive,
     Policy,
+    Quality,
     SlowLimit,
     Step,
     Strategy,
@@ -21,6 +22,7 @@ from deployments.domain.policy import (
     parse_policy,
     policy_json,
     stored_policy,
+    uncompared,
 )
 from integrations.clusters.base import HeaderMatch, MatchKind, SessionAffinity
 
@@ -74,9 +76,36 @@ def test_throughput_absolute_time_and_metrics_are_read_and_written() -> None:
     assert stored_policy(policy_json(policy)) == policy
 
 
+def test_a_gate_on_quality_is_read_and_written() -> None:
+    quality = {"scorer": "accuracy", "maxWorse": 2, "deadline": "48h", "slices": "region"}
+    analysis = {"quality": quality, "detect": {"qualityWorse": 10}}
+    policy = parse_policy(
+        {"steps": [{"weight": 20, "analysis": analysis}], "analysis": {"quality": {**quality, "deadline": None}}},
+        name="q",
+    )
+    [gate, behind] = policy.gates
+    assert gate.quality == Quality("accuracy", 2.0, 200, timedelta(days=2), "region")
+    assert (gate.deadline, gate.quality_deadline) == (timedelta(minutes=5), timedelta(days=2))
+    assert (gate.detect.quality_worse, behind.detect.quality_worse) == (10.0, 6.0)
+    assert behind.quality == Quality("accuracy", 2.0, slices="region")
+    assert behind.quality_deadline == behind.deadline
+    assert stored_policy(policy_json(policy)) == policy
+    assert uncompared(policy) == ""
+
+
 @pytest.mark.parametrize(
     ("analysis", "field"),
     [
+        pytest.param({"quality": {"maxWorse": 2}}, "quality.scorer", id="no scorer"),
+        pytest.param({"quality": {"scorer": "a", "maxWorse": -1}}, "quality.maxWorse", id="better than stable"),
+        pytest.param({"quality": {"scorer": "a", "maxWorse": 1, "minLabels": 0}}, "quality.minLabels", id="no labels"),
+        pytest.param({"quality": {"scorer": "a", "maxWorse": 1, "slices": "a b"}}, "quality.slices", id="no parameter"),
+        pytest.param({"quality": {"scorer": "a", "maxWorse": 1, "x": 1}}, "quality.x", id="unknown of quality"),
+        pytest.param(
+            {"quality": {"scorer": "a", "maxWorse": 4}, "detect": {"qualityWorse": 4}},
+            "detect.qualityWorse",
+            id="within the limit",
+        ),
         pytest.param({"maxSlowerThan": {"ms": 20_000, "percent": 1}}, "maxSlowerThan.ms", id="beyond the histograms"),
         pytest.param({"maxSlowerThan": {"ms": 200}}, "maxSlowerThan.percent", id="no share"),
         pytest.param({"maxSlowerThan": {"ms": 2, "percent": 1, "p": 9}}, "maxSlowerThan.p", id="unknown"),
@@ -501,3 +530,10 @@ def test_a_misspelt_strategy_is_the_only_fault_of_a_shadow() -> None:
     with pytest.raises(InvalidInput, match="strategy is 'shadwo'") as refusal:
         parse_policy({"name": "a", "strategy": "shadwo", "then": "end", "steps": [{"weight": 10}]})
     assert refusal.value.details == ()
+
+
+def test_in_the_background_labels_have_no_deadline() -> None:
+    background = {"quality": {"scorer": "accuracy", "maxWorse": 2, "deadline": "1h"}}
+    with pytest.raises(InvalidInput) as raised:
+        parse_policy({"steps": [{"weight": 20}], "analysis": background}, name="q")
+    assert raised.value.field == "analysis.quality.deadline"

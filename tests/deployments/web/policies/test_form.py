@@ -7,6 +7,7 @@ import yaml
 
 from common.files.editor.text import digest_of
 from deployments.domain.policy import parse_policy, policy_json
+from deployments.web.policies.drawing import drawing_of
 from deployments.web.policies.form import OFF, changed, done, form_of, has_comments
 
 WHOLE: dict[str, Any] = yaml.safe_load(
@@ -173,3 +174,19 @@ def test_comments_are_seen_and_line_ends_do_not_count() -> None:
     assert has_comments("steps: [] # later\n")
     assert not has_comments("query: a#b\n")
     assert digest_of("a: 1\r\nb: 2\r\n") == digest_of("a: 1\nb: 2")
+
+
+def test_a_gate_on_labels_has_its_fields_where_the_file_has_one_and_loses_nothing() -> None:
+    quality = {"scorer": "accuracy", "maxWorse": 2, "slices": "region", "deadline": "48h"}
+    document = {"name": "a", "steps": [{"weight": 10, "analysis": {"quality": quality}}]}
+    form = form_of(document)
+    assert form is not None
+    assert form.steps[0].analysis is not None
+    assert form.steps[0].analysis.unset == ("quality.slices",)
+    said = values(document)
+    assert (said["steps.0.analysis.quality.scorer"], said["steps.0.analysis.quality.maxWorse"]) == ("accuracy", "2")
+    after = changed(document, {**said, "steps.0.analysis.quality.minLabels": "500", "steps.0.hold": "5m"})
+    assert after["steps"][0]["analysis"]["quality"] == {**quality, "minLabels": 500}
+    drawn = drawing_of(parse_policy(after, name="a"))
+    assert drawn.longer == ("1 analysis", "1 gate on labels")
+    assert drawn.warning == ""

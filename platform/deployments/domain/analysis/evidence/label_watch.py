@@ -97,7 +97,7 @@ def with_habits(watch: Watch, habits: Habits) -> Watch:
     """Return the watch of an attempt whose first look found these habits."""
     if habits.problem:
         return replace(watch, problem=habits.problem)
-    return replace(watch, habits=habits, before={WHOLE: habits.stable}, is_graded=habits.stable.is_graded, problem="")
+    return replace(watch, habits=habits, before={WHOLE: habits.stable}, is_graded=habits.is_graded, problem="")
 
 
 def open_spans(watch: Watch, now: float, *, is_paired: bool) -> Iterator[tuple[Span, float]]:

@@ -71,6 +71,16 @@ class Habits:
     values: tuple[str, ...] = ()
     problem: str = ""
 
+    @property
+    def is_share(self) -> bool:
+        """Return whether people read the mean loss as a percentage of answers."""
+        return self.unit.startswith("percent")
+
+    @property
+    def is_graded(self) -> bool:
+        """Return whether losses other than 0 and 1 are to be expected."""
+        return self.stable.is_graded or not self.is_share
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
