@@ -55,6 +55,18 @@ def test_a_good_version_passes_once_it_has_the_labels(platform: LabelledPlatform
     )
 
 
+def test_a_look_that_comes_late_closes_a_block_for_every_two_seconds_of_requests(platform: LabelledPlatform) -> None:
+    platform.rolls_out({"minLabels": 5000, "deadline": "1h"})
+    platform.until(AnalysisRun.objects.exists)
+    platform.turns(40)
+    blocks = platform.blocks()
+    for _ in range(10):
+        platform.label(60)
+        platform.clock.go_on(2.0)
+    platform.turn()
+    assert 8 <= platform.blocks() - blocks <= 12
+
+
 def test_it_waits_for_labels_beyond_the_deadline_of_the_rest_and_ends_inconclusive_at_its_own(
     platform: LabelledPlatform,
 ) -> None:

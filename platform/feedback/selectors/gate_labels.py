@@ -56,9 +56,13 @@ def labelled_answers(asked: Asked) -> Answered:
     canary, stable = (_of(row, revision, asked, ended) for revision in (asked.canary, asked.stable))
     if asked.is_paired:
         canary = _with_pairs(canary, row, asked)
-    so_many = _count(canary, asked.least_canary), _count(stable, asked.least_stable)
+    firsts = [_first(canary, asked.least_canary), _first(stable, asked.least_stable)]
+    so_many = len(firsts[0]), len(firsts[1])
     if so_many[0] < asked.least_canary or so_many[1] < asked.least_stable:
         return Answered(*so_many, ended=ended, unit=unit.name, scale=unit.scale)
+    if asked.block_s:
+        enough_s = max(first[-1].timestamp() for first in firsts) - asked.began
+        ended = min(ended, asked.began + asked.block_s * (int(enough_s / asked.block_s) + 1))
     for side in (canary, stable):
         ended = min(ended, _end(side, asked.began) or ended)
     if ended < asked.ended:
@@ -112,8 +116,8 @@ def _with_pairs(canary: QuerySet[Score], row: ServiceScorer, asked: Asked) -> Qu
     return pairs.filter(**{f"{_STABLE}__isnull": False})
 
 
-def _count(scores: QuerySet[Score], least: int) -> int:
-    return len(scores.values_list("pk")[:least])
+def _first(scores: QuerySet[Score], least: int) -> list[datetime]:
+    return list(scores.order_by("answered_at").values_list("answered_at", flat=True)[:least])
 
 
 def _end(scores: QuerySet[Score], began: float) -> float | None:
