@@ -1,7 +1,7 @@
 """Demo scenario on a running platform, in order, through the REST API as any CI job would.
 
-    clear the last demo -> push v1, v2 -> policy -> serve v1 -> keep and score its answers, gate on that -> traffic and
-    labels -> roll out v2 -> push and roll out v3 (fails) -> push and roll out v4 (wrong) -> wait for the last labels
+    clear the last demo -> push v1 -> policy -> serve v1 -> keep and score its answers, gate on that -> traffic and
+    labels -> push and roll out v2 -> push and roll out v3 (fails) -> push and roll out v4 (wrong) -> wait for the last labels
 
 A demo may run again in the same folder: the service is its own (it names the demo's policy), so it is deleted and
 created again, while models and versions stay: the trained files are kept, and the same file again is the same version.
