@@ -18,6 +18,7 @@ from clusters.services import prometheus
 from clusters.services.connection import opened, sealed
 from common.encryption import seal, seal_bytes, unseal, unseal_bytes
 from common.errors import Unavailable
+from control_plane import key_rotation
 from deployments.models import ComparisonRun
 from deployments.reconcile.participants import comparison
 from events.models import Webhook
@@ -148,6 +149,21 @@ def test_a_key_forgotten_too_early_is_told_of_each_secret_that_needs_it(stored: 
         call_command("secrets_reseal")
     with pytest.raises(Unavailable):
         stored.is_all_there()
+
+
+def test_many_kept_answers_are_sealed_in_batches_and_those_that_cannot_be_are_one_sentence(
+    stored: Stored, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_rotation, "_BATCH", 2)
+    (row,) = Answer.objects.values("service_id", "revision", "version", "at", "sealed", "bytes")
+    Answer.objects.bulk_create(Answer(request_id=f"r{number}", **row) for number in range(4))
+    Answer.objects.filter(request_id__in=["r1", "r3"]).update(sealed=b"from another installation")
+    replace_the_key(settings)
+    (done,) = (each for each in key_rotation.reseal_everything(is_stopped=True) if each.what == "kept answers")
+    assert (done.changed, [each.split(" cannot")[0] for each in done.left]) == (3, ["2 kept answers: the kept answers"])
+    settings.SECRET_KEY_FALLBACKS = []
+    readable = Answer.objects.exclude(request_id__in=["r1", "r3"])
+    assert [answer_values(each) for each in readable] == [{"outputs": {}, "inputs": {}}] * 3
 
 
 def test_a_recording_under_way_is_left_until_it_ended_or_no_worker_runs(stored: Stored, settings: Settings) -> None:

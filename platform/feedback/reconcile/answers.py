@@ -78,8 +78,10 @@ class Answers(Participant[Found | None]):
         )
 
     def unsettled(self, change: Change) -> bool:
-        """Return whether answers are kept."""
-        return bool(change.service.kept_percent)
+        """Return whether answers are kept of replicas that run; a service that wakes or resumes has a turn anyway."""
+        if not change.service.kept_percent or change.service.stopped:
+            return False
+        return any(each.stopped_at is None and not each.is_asleep for each in change.state().revisions)
 
 
 ANSWERS = Answers()

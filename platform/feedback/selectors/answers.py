@@ -1,12 +1,15 @@
 """Queries of kept answers, and the values that are kept encrypted with them."""
 
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 from common.encryption import seal_bytes, unseal_bytes
 from common.errors import NotFound
+from common.tensors import Tensor
 from feedback.domain.kept_values import stored_values
 from feedback.models import Answer, Kept
+from integrations.v2 import tensors
 
 PURPOSE = "kept answers"
 
@@ -50,6 +53,12 @@ def answer_values(answer: Answer) -> dict[str, Any]:
     """
     sealed = bytes(answer.sealed)
     return stored_values(zlib.decompress(unseal_bytes(sealed, purpose=PURPOSE)) if sealed else b"")
+
+
+def kept_tensor(values: Mapping[str, Any], kind: str, name: str) -> Tensor | None:
+    """Return one of the "outputs" or "inputs" of `answer_values`, also where it is base64; None without it."""
+    item = values[kind].get(name)
+    return None if item is None else tensors.outputs_of({"outputs": [{"name": name, **item}]})[name]
 
 
 def sealed_values(content: bytes) -> bytes:

@@ -1,8 +1,10 @@
 """What turns of the reconciler keep of a service's answers, up to which limits, and what is left where one dies."""
 
+import base64
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from django.db import connection
 from django.db.models import Sum
@@ -12,7 +14,7 @@ from deployments.models import InferenceService
 from deployments.reconcile import reconciler
 from feedback.models import Answer
 from feedback.reconcile import answers
-from feedback.selectors.answers import answer_values, problem_of
+from feedback.selectors.answers import answer_values, kept_tensor, problem_of
 from feedback.services.answers import answers_stop
 from integrations.clusters.base import Tap
 from serving_runtime.shared.sampling import is_sampled
@@ -99,6 +101,20 @@ def test_the_values_that_were_asked_for_are_kept_encrypted(platform: Platform) -
         "inputs": {"image": {key: INPUT[key] for key in fields}},
     }
     assert b"271828.25" not in bytes(answer.sealed)
+
+
+def test_values_that_json_does_not_have_are_kept_in_their_binary_form(platform: Platform) -> None:
+    keeping = Keeping(platform, outputs=["label"])
+    numbers = np.array([[0.25, np.nan]], np.float16)
+    data = [base64.b64encode(numbers.tobytes()).decode()]
+    output = {"name": "label", "datatype": "FP16", "shape": [1, 2], "parameters": {"encoding": "base64"}, "data": data}
+    keeping.answer("a", outputs=[output])
+    answer = Answer.objects.get()
+    assert answer.top == [[0, 0.25]]
+    tensor = kept_tensor(answer_values(answer), "outputs", "label")
+    assert tensor is not None
+    assert np.array_equal(tensor.values, numbers, equal_nan=True)
+    assert kept_tensor(answer_values(answer), "inputs", "image") is None
 
 
 def test_values_that_are_too_large_are_left_out_inputs_first(platform: Platform) -> None:

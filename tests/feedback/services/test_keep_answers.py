@@ -6,7 +6,7 @@ from django.db import connection
 from clusters.models import Cluster
 from common.errors import Conflict, NotFound
 from deployments.models import InferenceService, Revision
-from deployments.services import service_delete
+from deployments.services import service_delete, service_resume, service_stop
 from feedback.models import Answer, Kept
 from feedback.selectors.answers import answer_values
 from feedback.services.answers import KeepOrder, answers_keep, answers_stop
@@ -57,6 +57,30 @@ def test_a_service_that_keeps_answers_has_turns_all_the_time(platform: Platform)
     for _ in range(3):
         platform.turn()
     assert is_settled()
+
+
+def test_a_stopped_one_rests(platform: Platform) -> None:
+    platform.live()
+    keep(platform)
+    service_stop(**SERVICE, actor="bob", now=platform.clock())
+    platform.until(is_settled)
+    service_resume(**SERVICE, actor="bob", now=platform.clock())
+    for _ in range(10):
+        platform.turn()
+        assert not is_settled()
+
+
+def test_a_sleeping_one_rests_until_it_wakes(platform: Platform) -> None:
+    platform.live(replicas=0, maxReplicas=3)
+    keep(platform)
+    for _ in range(12):
+        platform.turn(seconds=60)
+    assert platform.cluster.desired["default", "digits"].revisions[0].replicas == 0
+    platform.until(is_settled)
+    platform.cluster.woken["digits-00001"] = platform.clock().timestamp()
+    for _ in range(3):
+        platform.turn()
+        assert not is_settled()
 
 
 def is_settled() -> bool:
