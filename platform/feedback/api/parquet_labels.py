@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from common.errors import InvalidInput, TooLarge, Unavailable
-from feedback.domain.labels import MOST_ROWS, MOST_VALUES, check_columns
+from feedback.domain.labels import LONGEST_TEXT, MOST_ROWS, MOST_VALUES, check_columns
 from feedback.domain.parquet_pages import check_pages
 
 MAX_UNPACKED_BYTES = 128 << 20
 _BATCH = 2_000
+_LONGEST_TEXT_BYTES = 4 * LONGEST_TEXT
 
 
 def parquet_rows(content: bytes) -> Iterator[object]:
@@ -37,9 +38,10 @@ def parquet_rows(content: bytes) -> Iterator[object]:
         check_columns(file.schema_arrow.names, "Parquet file")
         _check_types(arrow, file.schema_arrow)
         # As a dictionary, a text that many rows repeat is there once.
-        texts = [name for name in file.schema_arrow.names if arrow.types.is_string(file.schema_arrow.field(name).type)]
+        texts = [each.name for each in file.schema_arrow if _is_text(arrow, each.type)]
         file = parquet.ParquetFile(io.BytesIO(content), pre_buffer=False, memory_map=False, read_dictionary=texts)
         for batch in file.iter_batches(_BATCH, use_threads=False):
+            _check_texts(arrow, batch, texts)
             yield from batch.to_pylist()
     except (arrow.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
@@ -80,16 +82,35 @@ def _check_types(arrow: Any, schema: Any) -> None:
         kind = each.type
         is_list = each.name == "value" and (kinds.is_list(kind) or kinds.is_large_list(kind))
         plain = kind.value_type if is_list else kind
-        is_text = kinds.is_string(plain) or kinds.is_large_string(plain)
+        is_text = _is_text(arrow, plain) and not is_list  # the reader would repeat texts of lists
         is_number = kinds.is_integer(plain) or kinds.is_floating(plain)
         is_time = kinds.is_timestamp(plain)
         if not (is_text or (each.name == "value" and is_number) or (each.name == "given_at" and is_time)):
             expected = {
                 "request_id": "texts",
-                "value": "numbers, texts or lists of them",
+                "value": "numbers, texts or lists of numbers",
                 "given_at": "timestamps or texts",
             }[each.name]
             raise InvalidInput(
                 f"the column {each.name} of the Parquet file has the type {str(plain)[:60]}; expected {expected}",
+                field="labels",
+            )
+
+
+def _is_text(arrow: Any, kind: Any) -> bool:
+    return bool(arrow.types.is_string(kind) or arrow.types.is_large_string(kind))
+
+
+def _check_texts(arrow: Any, batch: Any, names: list[str]) -> None:
+    """Raise InvalidInput for a long text before it is repeated for each row that has it."""
+    from pyarrow import compute  # noqa: PLC0415 - as above
+
+    for name in names:
+        column = batch.column(name)
+        texts = column.dictionary if arrow.types.is_dictionary(column.type) else column
+        longest = compute.max(compute.binary_length(texts)).as_py() or 0
+        if longest > _LONGEST_TEXT_BYTES:
+            raise InvalidInput(
+                f"the column {name} of the Parquet file has a text of {longest:,} bytes; labels have short ones",
                 field="labels",
             )
