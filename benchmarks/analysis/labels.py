@@ -210,7 +210,7 @@ def _cell(
     there = [(slots < size[:, None]) & (random.random((runs, most)) < labels.due) for size in sizes]
     if labels.paired is not None:
         there[0] = there[1] = there[0] & there[1]
-    sums = []
+    sums: list[_Sums] = []
     for name, losses, counted in zip(("canary", "stable"), both, there, strict=True):
         right, wrong = labels.told.get(name, (1.0, 1.0))
         is_told = random.random((runs, most)) < right + (wrong - right) * losses

@@ -96,21 +96,6 @@ def test_values_of_a_parameter_are_summed_up_apart(scorer: ServiceScorer) -> Non
     }  # fmt: skip
 
 
-def test_a_block_is_as_short_as_the_least_labels_allow(scorer: ServiceScorer) -> None:
-    """Its length is a multiple, and depends on when requests came, never on their losses."""
-    for second in range(9):
-        _scores(scorer, CANARY, [1.0], at=second)
-        _scores(scorer, STABLE, [0.0, 0.5], at=second)
-    found = _asked(scorer, block_s=1.5)
-    assert (found.ended, found.sums[WHOLE]) == (
-        BEGAN.timestamp() + 1.5,
-        Sides(Losses(2, 2.0, 2.0), Losses(4, 1.0, 0.5)),
-    )
-    assert _asked(scorer, block_s=1.5, least_stable=7).ended == BEGAN.timestamp() + 4.5
-    assert _asked(scorer, block_s=1.5, least_canary=9).ended == BEGAN.timestamp() + 9
-    assert _asked(scorer, block_s=8.0, least_canary=9).ended == BEGAN.timestamp() + 10, "as far as was asked"
-
-
 def test_a_look_has_a_bound(scorer: ServiceScorer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_labels, "MOST_LABELS", 5)
     _scores(scorer, CANARY, [1.0] * 2)

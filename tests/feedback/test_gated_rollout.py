@@ -9,7 +9,10 @@ from deployments.domain.phases import Code, Phase
 from deployments.models import AnalysisRun, InferenceService
 from deployments.reconcile import reconciler
 from deployments.reconcile.reconciler import Outcome, Outside
+from deployments.selectors import label_habits_fixed, rollout_policy
 from deployments.services import rollout_abort
+from deployments.services.dry_run import rollout_plan
+from deployments.web.rollouts.detectable_effects import foreseen_of
 from feedback.models import Kept, Score, ServiceScorer
 from tests.feedback._support.labelled_platform import CANARY, STABLE, LabelledPlatform, wrong
 
@@ -53,18 +56,6 @@ def test_a_good_version_passes_once_it_has_the_labels(platform: LabelledPlatform
         "Successful",
         "percent wrong",
     )
-
-
-def test_a_look_that_comes_late_closes_a_block_for_every_two_seconds_of_requests(platform: LabelledPlatform) -> None:
-    platform.rolls_out({"minLabels": 5000, "deadline": "1h"})
-    platform.until(AnalysisRun.objects.exists)
-    platform.turns(40)
-    blocks = platform.blocks()
-    for _ in range(10):
-        platform.label(60)
-        platform.clock.go_on(2.0)
-    platform.turn()
-    assert 8 <= platform.blocks() - blocks <= 12
 
 
 def test_it_waits_for_labels_beyond_the_deadline_of_the_rest_and_ends_inconclusive_at_its_own(
@@ -183,6 +174,41 @@ def test_a_look_that_a_crash_lost_is_taken_again_and_each_label_counts_once(plat
     rows = Score.objects.filter(revision=CANARY, answered_at__gte=AnalysisRun.objects.get().started_at)
     counted = [row for row in rows if row.answered_at.timestamp() < watch["now"]["start"]]
     assert watch["sums"][""]["canary"]["labels"] == len(counted) > 100
+
+
+def test_the_dry_run_says_how_many_labels_find_the_regression(platform: LabelledPlatform) -> None:
+    platform.version(2)
+    gate = {"quality": {"scorer": "accuracy", "maxWorse": 2, "deadline": "1h"}, "detect": {"qualityWorse": 20}}
+    platform.policy(name="labelled", steps=[{"weight": 20, "analysis": gate}])
+
+    def planned() -> tuple[list[str], str]:
+        plan = rollout_plan(
+            namespace="default", name="digits", version="2", policy="labelled", actor="alice", now=platform.clock(),
+            look=lambda _namespace, _name: (),
+        ).plan  # fmt: skip
+        assert plan.analysis is not None
+        [step] = plan.analysis.steps
+        by_labels = [each.message for each in step.detections if each.metric == "quality:accuracy"]
+        return by_labels, "; ".join(step.warnings)
+
+    [said], warned = planned()
+    assert said.startswith("a canary whose answers are worse by 20 points is failed by accuracy after about ")
+    assert said.endswith(" at the present rate of labels")
+    assert "scorer" not in warned
+    ServiceScorer.objects.all().delete()
+    said_without, warned = planned()
+    assert said_without == []
+    assert "service default/digits has no scorer accuracy" in warned
+
+
+def test_the_page_says_what_labels_could_find_in_the_present_step(platform: LabelledPlatform) -> None:
+    rollout = platform.rolls_out({"minLabels": 5000, "deadline": "1h"})
+    platform.turns(20)
+    view = platform.view().rollout
+    assert view is not None
+    labels = label_habits_fixed(rollout_id=rollout.pk, step_index=0)
+    said = foreseen_of(view.analysis_runs[-1], rollout_policy(rollout_id=rollout.pk), labels)
+    assert said[-1].startswith("a canary whose answers are worse by 6 points is failed by accuracy after about ")
 
 
 def test_an_aborted_rollout_asks_no_more(platform: LabelledPlatform) -> None:

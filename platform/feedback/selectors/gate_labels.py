@@ -2,10 +2,11 @@
 
 Rows are found by the index of scorer, revision and time. A look counts up to the least that it needs first; the sums
 are made only once there is enough for a block, so each score is summed up about once. A block has at most
-`MOST_LABELS` of a side.
+`MOST_LABELS` of a side, of copied requests `MOST_PAIRS`.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from feedback.domain.scorers import unit_of
 from feedback.models import Kept, Score, ServiceScorer
 
 MOST_LABELS = 100_000
+MOST_PAIRS = 10_000
 _NEWEST = 1000
 _MOST_VALUES = 10
 _QUANTILE = 0.9
@@ -52,27 +54,44 @@ def labelled_answers(asked: Asked) -> Answered:
     if row is None:
         return Answered(problem=problem)
     unit = unit_of(row.kind, row.options)
-    ended = asked.ended
-    canary, stable = (_of(row, revision, asked, ended) for revision in (asked.canary, asked.stable))
-    if asked.is_paired:
-        canary = _with_pairs(canary, row, asked)
-    firsts = [_first(canary, asked.least_canary), _first(stable, asked.least_stable)]
-    so_many = len(firsts[0]), len(firsts[1])
+    found = _of_pairs(row, asked) if asked.is_paired else _of_sides(row, asked)
+    return replace(found, unit=unit.name, scale=unit.scale)
+
+
+def _of_sides(row: ServiceScorer, asked: Asked) -> Answered:
+    """Return the sums of both sides' own requests."""
+    canary, stable = (_of(row, revision, asked, asked.ended) for revision in (asked.canary, asked.stable))
+    so_many = _count(canary, asked.least_canary), _count(stable, asked.least_stable)
     if so_many[0] < asked.least_canary or so_many[1] < asked.least_stable:
-        return Answered(*so_many, ended=ended, unit=unit.name, scale=unit.scale)
-    if asked.block_s:
-        enough_s = max(first[-1].timestamp() for first in firsts) - asked.began
-        ended = min(ended, asked.began + asked.block_s * (int(enough_s / asked.block_s) + 1))
-    for side in (canary, stable):
-        ended = min(ended, _end(side, asked.began) or ended)
-    if ended < asked.ended:
-        canary, stable = (_of(row, revision, asked, ended) for revision in (asked.canary, asked.stable))
-        canary = _with_pairs(canary, row, asked) if asked.is_paired else canary
-    sums = {WHOLE: _sums(canary, stable, is_paired=asked.is_paired)}
+        return Answered(*so_many, ended=asked.ended)
+    ended = min(asked.ended, *(_end(side, asked.began, MOST_LABELS) or asked.ended for side in (canary, stable)))
+    canary, stable = (_of(row, revision, asked, ended) for revision in (asked.canary, asked.stable))
+    sums = {
+        value: Sides(_losses(canary.filter(**only)), _losses(stable.filter(**only))) for value, only in _parts(asked)
+    }
+    return Answered(*so_many, sums, ended)
+
+
+def _of_pairs(row: ServiceScorer, asked: Asked) -> Answered:
+    """Return the sums of the requests that both sides answered.
+
+    Where `MOST_PAIRS` labels of the canary have come, the block has the pairs among them, however few.
+    """
+    end = _end(_of(row, asked.canary, asked, asked.ended), asked.began, MOST_PAIRS)
+    ended = asked.ended if end is None else end
+    pairs = _with_pairs(_of(row, asked.canary, asked, ended), row, asked)
+    so_many = _count(pairs, asked.least_canary)
+    if so_many < asked.least_canary and end is None:
+        return Answered(so_many, _count(_of(row, asked.stable, asked, ended), asked.least_stable), ended=ended)
+    sums = {value: _paired_losses(pairs.filter(**only)) for value, only in _parts(asked)}
+    return Answered(so_many, so_many, sums, ended)
+
+
+def _parts(asked: Asked) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield all answers together and each value of the parameter, with the condition on rows."""
+    yield WHOLE, {}
     for value in asked.values:
-        of_value = {f"parameters__{asked.parameter}": value}
-        sums[value] = _sums(canary.filter(**of_value), stable.filter(**of_value), is_paired=asked.is_paired)
-    return Answered(*so_many, sums, ended, unit.name, unit.scale)
+        yield value, {f"parameters__{asked.parameter}": value}
 
 
 def _scorer(service_id: int, name: str) -> tuple[ServiceScorer | None, str]:
@@ -116,28 +135,39 @@ def _with_pairs(canary: QuerySet[Score], row: ServiceScorer, asked: Asked) -> Qu
     return pairs.filter(**{f"{_STABLE}__isnull": False})
 
 
-def _first(scores: QuerySet[Score], least: int) -> list[datetime]:
-    return list(scores.order_by("answered_at").values_list("answered_at", flat=True)[:least])
+def _count(scores: QuerySet[Score], least: int) -> int:
+    return len(scores.values_list("pk")[:least])
 
 
-def _end(scores: QuerySet[Score], began: float) -> float | None:
+def _end(scores: QuerySet[Score], began: float, most: int) -> float | None:
     """Return the time of the first score that is too many for one look; None where all fit."""
-    beyond = scores.order_by("answered_at").values_list("answered_at", flat=True)[MOST_LABELS : MOST_LABELS + 1]
+    beyond = scores.order_by("answered_at").values_list("answered_at", flat=True)[most : most + 1]
     found = next(iter(beyond), None)
     return found.timestamp() if found is not None and found.timestamp() > began else None
 
 
-def _sums(canary: QuerySet[Score], stable: QuerySet[Score], *, is_paired: bool) -> Sides:
-    if not is_paired:
-        return Sides(_losses(canary, "loss"), _losses(stable, "loss"))
-    return Sides(_losses(canary, "loss"), _losses(canary, _STABLE))
-
-
-def _losses(scores: QuerySet[Score], loss: str) -> Losses:
+def _losses(scores: QuerySet[Score]) -> Losses:
     sums: Mapping[str, Any] = scores.aggregate(
-        labels=Count("pk"), of_loss=Sum(F(loss)), of_squares=Sum(F(loss) * F(loss), output_field=FloatField())
+        labels=Count("pk"), of_loss=Sum("loss"), of_squares=Sum(F("loss") * F("loss"), output_field=FloatField())
     )
     return Losses(sums["labels"], sums["of_loss"] or 0.0, sums["of_squares"] or 0.0)
+
+
+def _paired_losses(pairs: QuerySet[Score]) -> Sides:
+    # The slice makes the pairs a table of their own, so that stable's loss of each is looked up once.
+    sums: Mapping[str, Any] = pairs.values("loss", _STABLE)[: 2 * MOST_PAIRS].aggregate(
+        labels=Count("loss"),
+        **{
+            f"{name}_of_{side}": Sum(of, output_field=FloatField())
+            for side, column in (("canary", "loss"), ("stable", _STABLE))
+            for name, of in (("loss", F(column)), ("squares", F(column) * F(column)))
+        },
+    )
+    canary, stable = (
+        Losses(sums["labels"], sums[f"loss_of_{side}"] or 0.0, sums[f"squares_of_{side}"] or 0.0)
+        for side in ("canary", "stable")
+    )
+    return Sides(canary, stable)
 
 
 def _rate(answered: list[datetime]) -> float | None:

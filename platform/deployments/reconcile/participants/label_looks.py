@@ -1,8 +1,5 @@
 """Looks at the labelled answers of a step's gate. Called by `evidence`, outside of any transaction.
 
-Unlike counters, labelled answers have times: a look closes a block for each `LEAST_S` of requests with enough labels,
-so that evidence grows as fast where looks are rare.
-
 A tick that crashes before its write leaves the watch as it was, and the next one asks again: each label counts once.
 """
 
@@ -11,15 +8,11 @@ from datetime import UTC, datetime
 
 from deployments import hooks
 from deployments.domain.analysis.evidence import label_watch, ledger
-from deployments.domain.analysis.evidence.blocks import LEAST_S
-from deployments.domain.analysis.evidence.label_watch import Span, Watch
+from deployments.domain.analysis.evidence.label_watch import Watch
 from deployments.domain.analysis.evidence.labelled import Answered, Asked, Habits
 from deployments.domain.analysis.evidence.ledger import Ledger
 from deployments.domain.policy import Quality
 from deployments.models import Rollout
-
-_MOST_BLOCKS = 20
-"""Of one look; the next one goes on, where a worker was away."""
 
 NOT_INSTALLED = "this installation takes no labels, so quality cannot be judged; remove quality from the policy"
 
@@ -54,36 +47,26 @@ def look_at_labels(known: Ledger, quality: Quality, sought: Sought, began: float
         watch = label_watch.with_habits(watch, habits_of(sought.service_id, quality, sought.stable, watch.began))
     known = ledger.take_labels(known, quality, watch, None)
     for span, ready in list(label_watch.open_spans(watch, now, is_paired=sought.is_paired)):
-        part = span
-        for _ in range(_MOST_BLOCKS):
-            found = _answered(_question(part, ready, quality, sought, watch))
-            watch, block = label_watch.after_look(watch, part, found)
-            known = ledger.take_labels(known, quality, watch, block)
-            if block is None or ready - found.ended < LEAST_S:
-                break
-            part = replace(part, start=found.ended)
+        assert watch.habits is not None  # noqa: S101 - else there are no spans
+        least_canary, least_stable = label_watch.least(is_paired=span.is_paired)
+        asked = Asked(
+            sought.service_id,
+            quality.scorer,
+            sought.canary,
+            sought.stable,
+            span.start,
+            ready,
+            watch.habits.horizon_s,
+            span.is_paired,
+            quality.slices,
+            watch.habits.values,
+            least_canary,
+            least_stable,
+        )
+        watch, block = label_watch.after_look(watch, span, _answered(asked))
+        known = ledger.take_labels(known, quality, watch, block)
     watch = replace(label_watch.after_looks(watch, now), now=replace(watch.now, is_paired=sought.is_paired))
     return ledger.take_labels(known, quality, watch, None)
-
-
-def _question(span: Span, ready: float, quality: Quality, sought: Sought, watch: Watch) -> Asked:
-    assert watch.habits is not None  # noqa: S101 - else there are no spans
-    least_canary, least_stable = label_watch.least(is_paired=span.is_paired)
-    return Asked(
-        sought.service_id,
-        quality.scorer,
-        sought.canary,
-        sought.stable,
-        span.start,
-        ready,
-        watch.habits.horizon_s,
-        span.is_paired,
-        quality.slices,
-        watch.habits.values,
-        least_canary,
-        least_stable,
-        LEAST_S,
-    )
 
 
 def habits_of(service_id: int, quality: Quality, stable: str, before: float) -> Habits:

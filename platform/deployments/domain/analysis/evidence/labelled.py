@@ -92,7 +92,6 @@ class Asked:
         is_paired: only requests that both sides answered count.
         parameter, values: the losses are also returned for each of these values of a request parameter.
         least_canary, least_stable: with fewer labels of a side nothing is summed up.
-        block_s: the sums end after as many times so long as the least of both sides takes; 0 for at the end.
     """
 
     service_id: int
@@ -107,7 +106,6 @@ class Asked:
     values: tuple[str, ...] = ()
     least_canary: int = 4
     least_stable: int = 20
-    block_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

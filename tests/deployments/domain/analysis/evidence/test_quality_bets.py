@@ -41,8 +41,10 @@ def test_no_bet_on_graded_losses_gains_even_where_a_canarys_are_all_the_same(
 def test_no_block_takes_all_of_a_bettors_capital(
     canary: float, stable: float, margin: float, mean: float, variance: float, labels: int, known: int, graded: bool
 ) -> None:
-    sides = [Shares(np.array(seen), np.array(float(labels))) for seen in (canary, stable)]
-    factors, value = quality_factors(*sides, margin, is_graded=graded, known=known, mean=mean, variance=variance)
+    of_canary, of_stable = (Shares(np.array(seen), np.array(float(labels))) for seen in (canary, stable))
+    factors, value = quality_factors(
+        of_canary, of_stable, margin, is_graded=graded, known=known, mean=mean, variance=variance
+    )
     assert factors.shape == (eprocess.INCREASE_BETTORS,)
     assert factors.min() >= eprocess.LEAST_FACTOR - CALM
     assert value == pytest.approx(canary - stable)
