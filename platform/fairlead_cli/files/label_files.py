@@ -81,7 +81,7 @@ def _lines(path: Path, size: int) -> Iterator[Piece]:
 
 def _csv(path: Path, size: int) -> Iterator[Piece]:
     """Yield parts of a CSV file, each with the names of the columns in its first line."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with path.open("rb") as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, strict=True)
         try:
             columns = next(rows, None)
@@ -93,7 +93,7 @@ def _csv(path: Path, size: int) -> Iterator[Piece]:
                 if not row:
                     continue
                 if part.is_full:
-                    yield Piece(part.content(), _CSV, (first, last), min(size - 1, file.buffer.tell()), size)
+                    yield Piece(part.content(), _CSV, (first, last), min(size - 1, raw.tell()), size)
                     part, first = _Part(columns), last + 1
                 part.add(row)
                 last = rows.line_num

@@ -22,7 +22,7 @@ Rows = Iterator[object]
 class LabelParser(BaseParser):
     """Base of the parsers: reads a body of up to 25 MiB."""
 
-    def parse(
+    def parse(  # type: ignore[override] # rows instead of a mapping
         self,
         stream: Any,
         media_type: str | None = None,  # noqa: ARG002 - DRF's signature

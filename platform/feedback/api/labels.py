@@ -1,7 +1,7 @@
 """`/api/v1/services/…/feedback`: labels of a service's requests, and what became of them."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
@@ -77,7 +77,7 @@ class FeedbackSerializer(serializers.Serializer[Any]):
 class FeedbackView(APIView):
     """Labels of a service."""
 
-    parser_classes: ClassVar = PARSERS
+    parser_classes = PARSERS
 
     @extend_schema(responses=FeedbackSerializer)
     def get(self, _request: Request, namespace: str, name: str) -> Response:

@@ -126,11 +126,12 @@ def _given_at(value: object, now: datetime) -> datetime | None:
     if value is None or value == "":
         return None
     if isinstance(value, str):
+        text = value.strip()
         try:
-            value = datetime.fromisoformat(value.strip())
+            value = datetime.fromisoformat(text)
         except ValueError as error:
             raise InvalidInput(
-                f"given_at is {value[:60]!r}; expected a time in ISO 8601, such as 2026-01-31T12:00:00Z"
+                f"given_at is {text[:60]!r}; expected a time in ISO 8601, such as 2026-01-31T12:00:00Z"
             ) from error
     if not isinstance(value, datetime):
         raise InvalidInput(f"given_at is {str(value)[:60]!r}; expected a time in ISO 8601")

@@ -88,16 +88,16 @@ def check_pages(chunk: bytes, *, most_values: int) -> int:
             header = reader.fields(0)
         except IndexError as error:
             raise _damaged() from error
-        sizes = header.get(_UNCOMPRESSED), header.get(_COMPRESSED)
-        if not isinstance(sizes[0], int) or not isinstance(sizes[1], int) or min(sizes) < 0:  # type: ignore[type-var]
+        uncompressed, compressed = header.get(_UNCOMPRESSED), header.get(_COMPRESSED)
+        if not isinstance(uncompressed, int) or not isinstance(compressed, int) or min(uncompressed, compressed) < 0:
             raise _damaged()
         for number in _HEADERS:
             page = header.get(number)
             values = page.get(1, 0) if isinstance(page, dict) else 0
             if not isinstance(values, int) or not 0 <= values <= most_values:
                 raise InvalidInput("the Parquet file has a page of more values than labels have", field="labels")
-        unpacked += sizes[0]
-        reader.skip_bytes(sizes[1])
+        unpacked += uncompressed
+        reader.skip_bytes(compressed)
     raise InvalidInput("the Parquet file has too many pages", field="labels")
 
 

@@ -3,7 +3,6 @@
 Models would take four times as long: joining a million labels is bound by these writes.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from feedback.models import HourlyQuality, Score
 
 
 class ScoreRow(NamedTuple):
-    """A row of `feedback.models.Score`."""
+    """A row of `feedback.models.Score`; parameters are JSON."""
 
     scorer_id: int
     request_id: str
@@ -24,7 +23,7 @@ class ScoreRow(NamedTuple):
     labelled_at: datetime
     scored_at: datetime
     loss: float
-    parameters: Mapping[str, str]
+    parameters: str
 
 
 class Hour(NamedTuple):
@@ -61,19 +60,19 @@ _SUMS = ("scores", "loss", "squares", "delay_s")
 
 def scores_write(rows: Sequence[ScoreRow]) -> None:
     """Store scores; one that is there is replaced."""
-    texts: dict[str, str] = {}
     _insert(
         Score._meta.db_table,
         dict(zip(ScoreRow._fields, _SCORE, strict=True)),
         "(scorer_id, request_id, revision) DO UPDATE SET "
         + ", ".join(f"{name} = excluded.{name}" for name in _REPLACED),
-        ((*row[:7], _json(row.parameters, texts)) for row in rows),
+        rows,
     )
 
 
 def hours_add(sums: Mapping[Hour, Sums]) -> None:
     """Add to the sums of hours, in one order, so that two transactions do not wait for each other."""
-    added, removed = [], []
+    added: list[tuple[Hour, Sums]] = []
+    removed: list[tuple[Hour, Sums]] = []
     for hour, its in sorted(sums.items()):
         # An hour's count is never negative, and PostgreSQL checks that before it finds the hour that is there.
         (removed if its.scores < 0 else added).append((hour, its))
@@ -99,7 +98,7 @@ def _insert(table: str, columns: Mapping[str, str], conflict: str, values: Itera
     with connection.cursor() as cursor:
         if connection.vendor != "postgresql":
             marks = ", ".join("%s" for _ in columns)
-            adapted = ([_adapted(value) for value in row] for row in values)
+            adapted = [[_adapted(value) for value in row] for row in values]
             cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT {conflict}", adapted)  # noqa: S608
         elif lists := [list(column) for column in zip(*values, strict=True)]:
             selected = ", ".join(f"{name}::{kind}" for name, kind in columns.items())
@@ -113,11 +112,3 @@ def _insert(table: str, columns: Mapping[str, str], conflict: str, values: Itera
 
 def _adapted(value: Any) -> Any:
     return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
-
-
-def _json(parameters: Mapping[str, str], texts: dict[str, str]) -> str:
-    """Return parameters as JSON; equal ones, which are most, are written once."""
-    key = str(parameters) if parameters else ""
-    if key not in texts:
-        texts[key] = json.dumps(parameters)
-    return texts[key]
