@@ -31,14 +31,11 @@ ALSO_ON_SQLITE = {
     "common/db/test_count.py": "a count that ends at a limit, in a subquery",
     "common/http/test_filters.py": _SEARCH,
     "common/http/test_pagination.py": _ORDER,
-<<<<<<< HEAD
     "feedback/reconcile/test_kept_answers.py": "inserts that leave out what is there, JSON and binary columns",
     "feedback/services/test_forget_answers.py": "deletes of many rows at once, by an index",
-=======
     "feedback/services/test_join.py": "rows are written one by one on SQLite, as lists on PostgreSQL",
     "feedback/services/test_join_races.py": _RACES,
     "feedback/services/test_labels.py": _JSON,
->>>>>>> s-labels
     "model_jobs/builds/test_api.py": _THREADS,
     "recordings/api/test_replays.py": _THREADS,
     "model_jobs/trials/test_api.py": _THREADS,
