@@ -39,6 +39,8 @@ BROKEN = {
     "right answers of both get fewer labels, 0.5": replace(USUAL, told={"canary": (0.5, 1.0), "stable": (0.5, 1.0)}),
 }
 WORSE = (0.3, 0.2, 0.1, 0.05)
+SLOW = (("accuracy", 0.05), ("costMatrix", 0.05), ("reward", 0.1))
+"""What most rollouts do not find in ten minutes: an hour."""
 
 
 def main() -> None:
@@ -65,6 +67,9 @@ def main() -> None:
         print(f"a canary's losses all the same, bets for {clips}: {_of(least.failed)} at the limit", flush=True)
     for name in SCORERS:
         print(name, "needs", *(_needed(name, USUAL, worse, runs // 4) for worse in WORSE), sep="; ", flush=True)
+    for name, worse in SLOW:
+        ends = rollouts(SCORERS[name], USUAL, worse=worse, runs=max(2, runs // 10), cells=1800, measurements=5)
+        print(f"{name}, an hour, {worse:g}: {np.median(ends.labels):.0f} ({100 * ends.failed:.0f} %)", flush=True)
     for name in ("accuracy", "absoluteError"):
         pairs = replace(USUAL, stable=6.0, paired=0.5)
         print(f"{name}, pairs", *(_needed(name, pairs, worse, runs // 4) for worse in WORSE), sep="; ", flush=True)

@@ -37,6 +37,7 @@ def test_sentence() -> None:
     [
         pytest.param("AnalysisRunning", "Analysis running", id="a code"),
         pytest.param("server_error_percent", "Server error percent", id="a metric"),
+        pytest.param("quality:accuracy", "Quality: accuracy", id="a scorer"),
         pytest.param("", "", id="nothing"),
     ],
 )

@@ -12,6 +12,7 @@ from deployments.reconcile.reconciler import Outcome, Outside
 from deployments.selectors import label_habits_fixed, rollout_policy
 from deployments.services import rollout_abort
 from deployments.services.dry_run import rollout_plan
+from deployments.web.presentation import decides
 from deployments.web.rollouts.detectable_effects import foreseen_of
 from feedback.models import Kept, Score, ServiceScorer
 from tests.feedback._support.labelled_platform import CANARY, STABLE, LabelledPlatform, wrong
@@ -54,7 +55,7 @@ def test_a_good_version_passes_once_it_has_the_labels(platform: LabelledPlatform
     assert (platform.rollout().phase, found["verdict"], found["unit"]) == (
         Phase.HEALTHY,
         "Successful",
-        "percent wrong",
+        "percentage points",
     )
 
 
@@ -209,6 +210,8 @@ def test_the_page_says_what_labels_could_find_in_the_present_step(platform: Labe
     labels = label_habits_fixed(rollout_id=rollout.pk, step_index=0)
     said = foreseen_of(view.analysis_runs[-1], rollout_policy(rollout_id=rollout.pk), labels)
     assert said[-1].startswith("a canary whose answers are worse by 6 points is failed by accuracy after about ")
+    measured = next(each for each in view.analysis_runs[-1].measurements if each.metric == "quality:accuracy")
+    assert decides(measured, None).startswith("it passes with the labels that it needs, and fails once the evidence ")
 
 
 def test_an_aborted_rollout_asks_no_more(platform: LabelledPlatform) -> None:

@@ -117,8 +117,8 @@ def sentence(message: str) -> str:
 
 @register.filter
 def words(name: str) -> str:
-    """Return `Analysis running` for `AnalysisRunning` and `Error rate` for `error_rate`."""
-    text = _WORD_START.sub(" ", name).replace("_", " ").lower()
+    """Return `Analysis running` for `AnalysisRunning`, `Error rate` for `error_rate`, `Quality: a` for `quality:a`."""
+    text = _WORD_START.sub(" ", name).replace("_", " ").replace(":", ": ").lower()
     return text[:1].upper() + text[1:]
 
 

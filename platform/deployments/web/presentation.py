@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from deployments.domain.analysis.measurements.quality import PREFIX
 from deployments.domain.analysis.verdict import Measurement, Verdict
 from deployments.domain.phases import Phase, ServicePhase
 from deployments.domain.policy import Strategy, Then
@@ -171,6 +172,8 @@ def decides(measurement: Measurement, ended: object) -> str:
         return f"within its limit; it would take clear evidence against it, which is at {so_far}."
     more = measurement.more_requests
     good = "more good requests" if not more else f"{more:,} more good request{'' if more == 1 else 's'} at least"
+    if measurement.metric.startswith(PREFIX):
+        good = "the labels that it needs"
     return f"it passes with {good}, and fails once the evidence against it is clear; that is at {so_far}."
 
 

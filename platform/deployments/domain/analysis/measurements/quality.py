@@ -10,17 +10,16 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from common import durations
-from deployments.domain.analysis.criterion import Stakes, Window
+from deployments.domain.analysis.criterion import POINTS, Stakes, Window
 from deployments.domain.analysis.evidence.blocks import Block
 from deployments.domain.analysis.evidence.eprocess import Shares
 from deployments.domain.analysis.evidence.label_watch import JOIN_S, LabelBlock, Watch
-from deployments.domain.analysis.evidence.labelled import WHOLE, Losses, Sides
+from deployments.domain.analysis.evidence.labelled import WHOLE, Habits, Losses, Sides
 from deployments.domain.analysis.evidence.quality_bets import quality_factors
 from deployments.domain.analysis.verdict import Measurement, Verdict
 from deployments.domain.policy.quality import Quality
 
 PREFIX = "quality:"
-_PERCENT = "percent"
 _LONG_S = 60.0
 
 
@@ -71,12 +70,12 @@ class AnswerQuality:
         habits = None if watch is None else watch.habits
         if watch is None or habits is None:
             problem = "labels have not been read yet" if watch is None else watch.problem
-            return self._measurement(None, Sides(), 1.0, Verdict.RUNNING, problem or "labels have not been read yet")
+            return self._measurement(None, Sides(), Verdict.RUNNING, problem or "labels have not been read yet")
         both, scale = watch.of(self.value), habits.scale
         verdict, outlook = self._verdict(window, watch, both, scale, is_clear=is_clear)
         where = f"where {quality.slices} is {self.value}: " if self.value else ""
-        message = where + _compared_text(both, habits.unit, scale, quality.max_worse) + outlook
-        return self._measurement(habits.unit, both, scale, verdict, message)
+        message = where + _compared_text(both, habits, quality.max_worse) + outlook
+        return self._measurement(habits, both, verdict, message)
 
     def _verdict(
         self, window: Window, watch: Watch, both: Sides, scale: float, *, is_clear: bool
@@ -100,21 +99,29 @@ class AnswerQuality:
             found = Verdict.RUNNING, "; that is not clear yet, more labels are needed"
         return found
 
-    def _measurement(self, unit: str | None, both: Sides, scale: float, verdict: Verdict, message: str) -> Measurement:
-        canary, stable = (round(scale * side.mean, 4) if side.labels else None for side in (both.canary, both.stable))
-        return Measurement(self.metric, unit or "", canary, stable, self.of.max_worse, verdict, message)
+    def _measurement(self, habits: Habits | None, both: Sides, verdict: Verdict, message: str) -> Measurement:
+        """Return the measurement; the limit of percentages is in points above stable's, else that of the number."""
+        if habits is None:
+            return Measurement(self.metric, "", None, None, None, verdict, message)
+        canary, stable = (
+            round(habits.scale * side.mean, 4) if side.labels else None for side in (both.canary, both.stable)
+        )
+        if habits.is_share:
+            return Measurement(self.metric, POINTS, canary, stable, self.of.max_worse, verdict, message)
+        limit = None if stable is None else round(stable + self.of.max_worse, 4)
+        return Measurement(self.metric, habits.unit, canary, stable, limit, verdict, message)
 
 
 def _shares(side: Losses) -> Shares:
     return Shares(np.array(side.mean), np.array(float(side.labels)))
 
 
-def _compared_text(both: Sides, unit: str, scale: float, limit: float) -> str:
-    canary, stable = both.canary, both.stable
+def _compared_text(both: Sides, habits: Habits, limit: float) -> str:
+    canary, stable, unit, scale = both.canary, both.stable, habits.unit, habits.scale
     if not canary.labels or not stable.labels:
         return f"{canary.labels:,} answers of the canary and {stable.labels:,} of stable have labels that are due"
     difference = scale * (canary.mean - stable.mean)
-    if unit.startswith(_PERCENT):
+    if habits.is_share:
         side = "more" if difference >= 0 else "fewer"
         compared = f"{abs(difference):.1f} points {side}, limit {limit:g}"
         if not canary.is_graded and not stable.is_graded:

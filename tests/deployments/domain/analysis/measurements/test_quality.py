@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from deployments.domain.analysis.criterion import Window
+from deployments.domain.analysis.criterion import POINTS, Window
 from deployments.domain.analysis.evidence import ledger
 from deployments.domain.analysis.evidence.label_watch import Span, Watch
 from deployments.domain.analysis.evidence.labelled import WHOLE, Habits, Losses, Sides
@@ -40,7 +40,7 @@ def _judged(watch: Watch | None, quality: Quality = QUALITY, *, is_clear: bool =
 
 def test_clear_evidence_fails_it_with_the_counts_of_both_sides() -> None:
     found = _judged(_watch(_binary(1116, 356), _binary(9932, 227)), is_clear=True)
-    assert (found.verdict, found.metric, found.unit) == (Verdict.FAILED, "quality:accuracy", "percent wrong")
+    assert (found.verdict, found.metric, found.unit) == (Verdict.FAILED, "quality:accuracy", POINTS)
     assert (found.canary, found.stable, found.limit) == (31.8996, 2.2855, 2.0)
     assert found.message == (
         "356 of 1,116 answers of the canary are wrong (31.9 %) against 227 of 9,932 of stable (2.3 %), 29.6 points "
@@ -52,6 +52,7 @@ def test_other_scorers_say_their_means_in_their_unit() -> None:
     habits = Habits("absolute error", 5.0, 60.0, Losses(1000, 20.0, 1.0), 10.0)
     found = _judged(_watch(Losses(300, 18.0, 2.0), Losses(2000, 40.0, 2.0), habits=habits), Quality("accuracy", 0.5))
     assert (found.verdict, found.canary, found.stable) == (Verdict.SUCCESSFUL, 0.3, 0.1)
+    assert (found.unit, found.limit) == ("absolute error", 0.6)
     assert found.message == (
         "the absolute error of the canary is 0.3 over 300 answers against 0.1 over 2,000 of stable, 0.2 more, limit 0.5"
     )
