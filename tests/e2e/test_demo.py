@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 def demo(platform: Platform) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "fairlead_cli", "demo", "--once", "--home", str(platform.home), "--hold", "3"]
     command += ["--address", f"127.0.0.1:{platform.port}", "--gateway-address", platform.gateway]
-    return subprocess.run(command, env=platform.environment, capture_output=True, text=True, timeout=260, check=False)
+    return subprocess.run(command, env=platform.environment, capture_output=True, text=True, timeout=400, check=False)
 
 
 @pytest.fixture(scope="module")

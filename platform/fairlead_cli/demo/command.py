@@ -85,8 +85,7 @@ def _report_story(client: Client, screen: Screen, home: Home, options: argparse.
 
     story = Story(client, folder, screen.say, lambda: screen.rollout(requests_so_far))
     story.clear()
-    first, second = story.push("v1"), story.push("v2")
-    story.serve(first, options.hold)
+    story.serve(story.push("v1"), options.hold)
     story.gate_on_labels(options.hold)
     label_counts = folder / "labels.json"
     arguments = ["--gateway", str(options.gateway_address), "--service", f"{NAMESPACE}/{SERVICE}"]
@@ -102,6 +101,7 @@ def _report_story(client: Client, screen: Screen, home: Home, options: argparse.
             what="the first answers through the gateway",
         )
         screen.say(f"traffic: {options.rate:g} requests per second by HTTP JSON, HTTP binary and gRPC")
+        second = story.push("v2")
         # An analysis takes the usual delay of labels from those that came before its rollout.
         story.joined(_FIRST_LABELS)
         screen.say(f"rolling out version {second} by canary")

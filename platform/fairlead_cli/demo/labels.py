@@ -18,6 +18,9 @@ from fairlead_cli.client import Client, Json, path
 from fairlead_cli.errors import CliError
 from fairlead_cli.up.home import write_atomic
 
+SCORED_OUTPUT = "probabilities"
+"""Output of the demo's models whose top class is scored."""
+
 _DELAY_S, _EVERY_S = 2.0, 1.0
 _MOST_WAITING, _MOST_AT_ONCE = 20_000, 2_000
 

@@ -17,17 +17,26 @@ from tritonclient.utils import InferenceServerException
 
 _TIMEOUT_S = 10.0
 _REVISION, _REQUEST_ID = "fairlead-revision", "x-request-id"
-# Only the outputs that are requested can be kept: the label is read here, the probabilities are for its scorer.
-_INPUT, _OUTPUT, _SCORES = "pixels", "label", "probabilities"
+_INPUT, _OUTPUT = "pixels", "label"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A served model behind the gateway; the model has the service's name."""
+    """A served model behind the gateway; the model has the service's name.
+
+    Attributes:
+        outputs: that are requested beside the label, since only those of an answer can be kept.
+    """
 
     gateway: str
     namespace: str
     service: str
+    outputs: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Return all requested outputs, the label first."""
+        return (_OUTPUT, *self.outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +63,11 @@ class HttpJson:
             f"http://{target.gateway}/serving/{target.namespace}/{target.service}/v2/models/{target.service}/infer"
         )
         self._http = httpx.Client(timeout=_TIMEOUT_S, trust_env=False)
+        self._wanted = [{"name": name} for name in target.wanted]
 
     def send(self, image: "np.ndarray[Any, Any]", request_id: str) -> Answer:
         tensor = {"name": _INPUT, "datatype": "FP32", "shape": [1, 64], "data": image.tolist()}
-        body = {"inputs": [tensor], "outputs": [{"name": _OUTPUT}, {"name": _SCORES}]}
+        body = {"inputs": [tensor], "outputs": self._wanted}
         try:
             answer = self._http.post(self._url, json=body, headers={_REQUEST_ID: request_id})
         except httpx.HTTPError as error:
@@ -90,13 +100,13 @@ class HttpBinary:
             network_timeout=_TIMEOUT_S,
         )
         self._model = target.service
+        self._wanted = [triton_http.InferRequestedOutput(name, binary_data=True) for name in target.wanted]
 
     def send(self, image: "np.ndarray[Any, Any]", request_id: str) -> Answer:
         tensor = triton_http.InferInput(_INPUT, [1, 64], "FP32")
         tensor.set_data_from_numpy(image.reshape(1, 64), binary_data=True)
-        wanted = [triton_http.InferRequestedOutput(name, binary_data=True) for name in (_OUTPUT, _SCORES)]
         try:
-            result = self._client.infer(self._model, [tensor], outputs=wanted, headers={_REQUEST_ID: request_id})
+            result = self._client.infer(self._model, [tensor], outputs=self._wanted, headers={_REQUEST_ID: request_id})
         except InferenceServerException as error:
             return Answer(self._client.revision, None, f"{error.status() or ''} {error.message()}".strip()[:200])
         except (OSError, HTTPException) as error:  # a connection that ends in the middle of an answer
@@ -110,12 +120,12 @@ class Grpc:
     def __init__(self, target: Target) -> None:
         self._stub = service_pb2_grpc.GRPCInferenceServiceStub(grpc.insecure_channel(target.gateway))
         self._metadata = (("fairlead-service", f"{target.namespace}/{target.service}"),)
-        self._model = target.service
+        self._model, self._wanted = target.service, target.wanted
 
     def send(self, image: "np.ndarray[Any, Any]", request_id: str) -> Answer:
         request = service_pb2.ModelInferRequest(model_name=self._model)
         request.inputs.add(name=_INPUT, datatype="FP32", shape=[1, 64])
-        for name in (_OUTPUT, _SCORES):
+        for name in self._wanted:
             request.outputs.add(name=name)
         request.raw_input_contents.append(image.astype("<f4").tobytes())
         metadata = (*self._metadata, (_REQUEST_ID, request_id))

@@ -1,7 +1,7 @@
 """Demo scenario on a running platform, in order, through the REST API as any CI job would.
 
-    clear the last demo -> push v1, v2 -> policy -> serve v1 -> keep and score its answers, gate on that -> traffic and
-    labels -> roll out v2 -> push and roll out v3 (fails) -> push and roll out v4 (wrong) -> wait for the last labels
+    clear the last demo -> push v1 -> policy -> serve v1 -> keep and score its answers, gate on that -> traffic and
+    labels -> push and roll out v2, v3 (which fails) and v4 (which is wrong) -> wait for the last labels
 
 A demo may run again in the same folder: the service is its own (it names the demo's policy), so it is deleted and
 created again, while models and versions stay: the trained files are kept, and the same file again is the same version.
@@ -18,14 +18,14 @@ from pathlib import Path
 from fairlead_cli.client import Client, Json, path
 from fairlead_cli.commands.models import wait_checked
 from fairlead_cli.demo.evaluation import Window
-from fairlead_cli.demo.labels import feedback_path
+from fairlead_cli.demo.labels import SCORED_OUTPUT, feedback_path
 from fairlead_cli.demo.watch import follow
 from fairlead_cli.errors import CliError, NotFound
 from fairlead_cli.files.upload_sources import source_of
 from fairlead_cli.output.waiting import poll_until
 
 MODEL, POLICY, NAMESPACE, SERVICE = "digits", "demo-canary", "default", "digits"
-SCORER, _SCORED_OUTPUT = "accuracy", "probabilities"
+SCORER = "accuracy"
 # Percentage points of wrong answers more than stable's. Labels come seconds late: few must do.
 QUALITY: Json = {"scorer": SCORER, "maxWorse": 2, "minLabels": 30}
 _CHECK_S, _READY_S, _ROLLOUT_S, _GONE_S, _JOINED_S = 120.0, 90.0, 300.0, 90.0, 30.0
@@ -153,7 +153,7 @@ class Story:
     def gate_on_labels(self, hold_seconds: int) -> None:
         """Keep the service's answers for a day, score them once their labels come, and let the policy gate on that."""
         where = feedback_path(NAMESPACE, SERVICE)
-        self.client.put(f"{where}/answers", {"share_percent": 100, "days": 1, "output": _SCORED_OUTPUT})
+        self.client.put(f"{where}/answers", {"share_percent": 100, "days": 1, "output": SCORED_OUTPUT})
         self.client.put(f"{where}/scorers/{SCORER}", {"kind": "accuracy"})
         self.client.put(path("policies", POLICY), policy(hold_seconds, QUALITY))
         self.say("keeping all answers for a day; labels will come seconds after them and score their accuracy")

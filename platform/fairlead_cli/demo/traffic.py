@@ -27,7 +27,7 @@ import numpy as np
 
 from fairlead_cli.client import Client
 from fairlead_cli.config import Access
-from fairlead_cli.demo.labels import LabelSender
+from fairlead_cli.demo.labels import SCORED_OUTPUT, LabelSender
 from fairlead_cli.demo.senders import SENDERS, Sender, Target
 
 _FLUSH_EVERY_S = 0.2
@@ -57,7 +57,7 @@ def main() -> None:
     held_out = np.load(options.images)
     images, labels = held_out["images"].astype(np.float32), held_out["labels"]
     namespace, _, service = options.service.partition("/")
-    target = Target(options.gateway, namespace, service)
+    target = Target(options.gateway, namespace, service, (SCORED_OUTPUT,) if options.labels_to else ())
     records: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
     broken: list[Exception] = []

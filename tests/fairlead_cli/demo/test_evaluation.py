@@ -198,7 +198,7 @@ def test_strange_failures_are_told_with_examples() -> None:
     )
 
 
-def test_labels_that_were_not_sent_are_told_with_their_failure() -> None:
+def test_labels_that_were_not_sent_are_reported_with_their_failure() -> None:
     checks = evaluation.checks(
         requests=GOOD_TRAFFIC,
         shares=[],
