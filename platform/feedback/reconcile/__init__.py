@@ -1,0 +1,1 @@
+"""What feedback does in each turn of the reconciler."""
