@@ -26,10 +26,14 @@ from deployments.models import ComparisonRun
 from deployments.reconcile.participants import comparison
 from events.models import Webhook
 from events.services import delivery
+from feedback.models import Answer
+from feedback.selectors.answers import PURPOSE as KEPT_ANSWERS
 from recordings.models import Recording
 from recordings.reconcile import payload_files
 from sealed_secrets.models import SealedValue
 from sealed_secrets.selectors import PURPOSE as SECRETS
+
+_BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
     yield _sealed("secrets of services", SealedValue.objects.select_related("secret"), "sealed", SECRETS)
     waiting = ComparisonRun.objects.exclude(waiting=b"").defer("report", "worst")
     yield _sealed("comparisons", waiting, "waiting", comparison.PURPOSE)
+    yield _kept_answers()
     yield _recordings(is_stopped)
     yield _sessions()
 
@@ -79,6 +84,25 @@ def _sealed(what: str, rows: Iterable[Model], field: str, purpose: str) -> Resea
         return bool(changed)  # else it was written just now, under the present key
 
     return _each(what, rows, replace)
+
+
+def _kept_answers() -> Resealed:
+    """Re-encrypt kept answers in batches: there may be millions. A row's values never change."""
+    changed, unreadable, problem, last = 0, 0, "", 0
+    rows = Answer.objects.exclude(sealed=b"").only("sealed").order_by("pk")
+    while batch := list(rows.filter(pk__gt=last)[:_BATCH]):
+        replaced = []
+        for row in batch:
+            before = bytes(row.sealed)
+            try:
+                row.sealed = resealed(before, purpose=KEPT_ANSWERS)
+            except Unavailable as error:
+                unreadable, problem = unreadable + 1, error.message
+            else:
+                replaced += [row] if row.sealed != before else []
+        changed += Answer.objects.bulk_update(replaced, ["sealed"])
+        last = batch[-1].pk
+    return Resealed("kept answers", changed, (f"{unreadable} kept answers: {problem}",) if unreadable else ())
 
 
 def _recordings(is_stopped: bool) -> Resealed:

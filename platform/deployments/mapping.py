@@ -286,6 +286,7 @@ def service_state(
         restart_number=service.restart_number,
         compared_percent=0.0 if state is None or state.comparison is None else state.comparison.sample_percent,
         recorded_percent=service.recorded_percent,
+        kept_percent=service.kept_percent,
         drift=DriftPolicy(service.drift_policy),
         request_timeout_s=service.request_timeout_s,
         rolling=stored_rolling(service.rolling),

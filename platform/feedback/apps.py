@@ -11,4 +11,5 @@ class FeedbackConfig(AppConfig):
         """Register the participants of the reconciler."""
         from deployments.reconcile import participants  # noqa: PLC0415 - now models can be read
 
+        participants.register("feedback.reconcile.answers.ANSWERS")
         participants.register("feedback.reconcile.drift.DRIFT")

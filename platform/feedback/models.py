@@ -48,9 +48,11 @@ class Answer(models.Model):
     Attributes:
         version: number of the model version.
         at: time of the request.
-        top: [class, score] of each row of the output kept, at most 64 rows; of a regression [0, value].
-        sealed: encrypted JSON {"outputs": {name: tensor}, "inputs": {name: tensor}} in V2's form; empty where neither
-            is kept.
+        top: [class, score] of each row of the output kept, at most 64 rows; of a regression [0, value], of an output
+            of one whole number a row [value, value], of BYTES [text, 1.0]. A score is None where it is not finite.
+            Empty where the answer has no such output.
+        sealed: compressed and encrypted JSON {"outputs": {name: tensor}, "inputs": {name: tensor}} in V2's form, with
+            "left_out" where they are too large; empty where neither is kept (`feedback.selectors.answers`).
         parameters: of the request, those that `Kept.parameters` names, as text.
         bytes: about what the row takes.
     """

@@ -33,6 +33,7 @@ from accounts.models import ApiToken
 from common.uris import parse_prefixes
 from deployments.models import Revision
 from events.services.subscriptions import webhook_test
+from feedback.services.answers import KeepOrder, answers_keep
 from fleet.models import FleetUpgrade
 from fleet.services.upgrades import upgrade_start
 from integrations.clusters.base import Component
@@ -99,6 +100,7 @@ def there(
     )
     order = RecordingOrder("The clients agreed to it in writing.")
     recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=live.created_at)
+    answers_keep(namespace="default", name="digits", order=KeepOrder(), actor="test", now=live.created_at)
     hook = scenes.webhook().webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=live.created_at)
     admin = api(Scope.ADMIN)

@@ -17,6 +17,7 @@ from accounts.models import ApiToken, Identity
 from accounts.services import teams, token_create, user_get_or_create
 from common.uris import parse_prefixes
 from events.services.subscriptions import webhook_test
+from feedback.services.answers import KeepOrder, answers_keep
 from fleet.models import FleetUpgrade
 from recordings.services.recordings import RecordingOrder, recording_start
 from registry.models import KeptRules, ModelVersion
@@ -141,6 +142,9 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /services/{namespace}/{name}/budget": (OWNER, VIEWER),
     "PUT /services/{namespace}/{name}/budget": (OWNER, ADMIN),
     "GET /services/{namespace}/{name}/events": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/feedback/answers": (OWNER, VIEWER),
+    "PUT /services/{namespace}/{name}/feedback/answers": (OWNER, DEPLOYER),
+    "DELETE /services/{namespace}/{name}/feedback/answers": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/replicas/{replica}/metrics": (OWNER, VIEWER),
     "GET /services/{namespace}/{name}/recordings": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/recordings": (OWNER, ADMIN),
@@ -286,6 +290,7 @@ def _everything(now: datetime) -> dict[str, int]:
     order = RecordingOrder("The clients agreed to it in writing.")
     recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=now)
     replay = scenes.replay(recording)
+    answers_keep(namespace="default", name="digits", order=KeepOrder(), actor="test", now=now)
     repartition = scenes.repartition()
     upgrade = FleetUpgrade.objects.create(percent=25, at_once=5, created_at=now, created_by="test")
     tuning = scenes.tuning()

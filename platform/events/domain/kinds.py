@@ -20,6 +20,8 @@ class Kind(StrEnum):
     RECORDING_STARTED = "RecordingStarted"
     RECORDING_ENDED = "RecordingEnded"
     RECORDING_DELETED = "RecordingDeleted"
+    ANSWERS_KEPT = "AnswersKept"
+    ANSWERS_STOPPED = "AnswersStopped"
     REPLAY_ENDED = "ReplayEnded"
     ALIAS_MOVED = "AliasMoved"
     ALIAS_REFUSED = "AliasRefused"

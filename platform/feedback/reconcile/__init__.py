@@ -1,1 +1,1 @@
-"""What feedback does in each turn of the reconciler."""
+"""What turns of the reconciler do for feedback."""

@@ -142,6 +142,7 @@ class ServiceState:
         restart_number: replicas with a lower number are to be restarted.
         compared_percent: of the requests whose answers are compared between stable and the canary.
         recorded_percent: of the requests to stable that are recorded with their answers.
+        kept_percent: of the requests whose answers by stable and the canary are kept for feedback.
         drift: the policy for changes made by hand on its cluster.
         request_timeout_s: timeout of an HTTP request; 0 is none.
         rolling: how its replicas are replaced; None leaves it to the cluster.
@@ -164,6 +165,7 @@ class ServiceState:
     restart_number: int = 0
     compared_percent: float = 0.0
     recorded_percent: float = 0.0
+    kept_percent: float = 0.0
     drift: DriftPolicy = DriftPolicy.HEAL
     request_timeout_s: int = 0
     rolling: Rolling | None = None
@@ -206,7 +208,9 @@ def affinity_of(service: ServiceState) -> SessionAffinity | None:
 
 def tap_of(service: ServiceState, revision: RevisionState) -> Tap | None:
     """Return which of a revision's requests are recorded with their answers; None where none are."""
-    share = service.compared_percent if revision.role in (Role.STABLE, Role.CANARY) else 0.0
+    share = 0.0
+    if revision.role in (Role.STABLE, Role.CANARY):
+        share = max(service.compared_percent, service.kept_percent)
     if revision.role is Role.STABLE:
         share = max(share, service.recorded_percent)
     return Tap(share) if share else None

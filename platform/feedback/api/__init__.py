@@ -1,0 +1,1 @@
+"""Feedback on a service's answers, under `/api/v1/services/`."""
