@@ -19,9 +19,12 @@ from deployments.reconcile.turn import Participant, Turn
 from feedback.domain.drift.features import MOST_FEATURES, Feature, Kind, Source
 from feedback.domain.drift.sketch import FIRST_VALUES, Bins, bins_of, stored_bins
 from feedback.domain.drift.watch import begun, watch_json
-from feedback.models import DriftBlock, DriftFeature, Kept
+from feedback.models import DriftBlock, DriftFeature
+from feedback.reconcile.answers import ANSWERS
 from feedback.reconcile.drift_blocks import close
 from feedback.reconcile.drift_exchanges import Taken, taken_from
+from feedback.reconcile.kept_exchange import is_joinable
+from serving_runtime.shared.sampling import is_sampled
 
 BLOCK_ROWS = 100
 BLOCK_TIME = timedelta(seconds=60)
@@ -40,14 +43,14 @@ class Drift(Participant[Found | None]):
     """Watches the shapes of a service's requests and answers."""
 
     def collect(self, turn: Turn) -> Found | None:
-        """Return the features; None where no answers are kept, or none were recorded."""
-        if not turn.service.kept_percent:
-            return None
-        exchanges = turn.found(TAPS).exchanges
+        """Return the features of the share of requests whose answers are kept; None where there are none."""
+        answers = turn.found(ANSWERS)
         stable, canary = turn.read.revision(Role.STABLE), turn.read.revision(Role.CANARY)
-        if not exchanges or stable is None:
+        if answers is None or stable is None:
             return None
-        output = Kept.objects.filter(service=turn.service).values_list("output", flat=True).first() or ""
+        output, share = answers.kept.output, answers.kept.share_percent / 100
+        recorded = (each for each in turn.found(TAPS).exchanges if is_joinable(each.request_id))
+        exchanges = [each for each in recorded if is_sampled(each.request_id, share)]
         of_stable = taken_from([each for each in exchanges if each.revision == stable.name], output)
         if canary is None:
             return Found(of_stable)
@@ -85,7 +88,8 @@ def _open_block(change: Change, stable: Revision, canary: str) -> DriftBlock:
     if block is None:
         return DriftBlock(service=change.service, began_at=change.now, stable=stable.name, canary=canary)
     if block.stable != stable.name:
-        block.stable, block.counts, block.rows, block.began_at = stable.name, {}, 0, change.now
+        block.stable, block.counts, block.first = stable.name, {}, {}
+        block.rows, block.began_at = 0, change.now
     if block.canary != canary:
         block.canary = canary
         block.counts.pop("canary", None)
@@ -97,14 +101,14 @@ def _features(change: Change, stable: Revision, found: Taken) -> dict[str, Drift
 
     The states are not read: they are large, and only a closed block changes them.
     """
-    there = DriftFeature.objects.filter(service=change.service).defer("state")
+    there = list(DriftFeature.objects.filter(service=change.service).defer("state"))
     old = [row.pk for row in there if row.version not in (None, stable.model_version_id)]
     if old:
         DriftFeature.objects.filter(pk__in=old).delete()
-    rows = {row.name: row for row in there.exclude(pk__in=old)}
+    rows = {row.name: row for row in there if row.pk not in old}
     new = {feature.name: feature for feature in found.values if feature.name not in rows}
-    for feature in list(new.values())[: MOST_FEATURES - len(rows)]:
-        rows[feature.name] = DriftFeature.objects.create(
+    made = [
+        DriftFeature(
             service=change.service,
             name=feature.name,
             source=feature.source,
@@ -112,7 +116,9 @@ def _features(change: Change, stable: Revision, found: Taken) -> dict[str, Drift
             version=stable.model_version_id if feature.source is Source.ANSWER else None,
             since=change.now,
         )
-    return rows
+        for feature in list(new.values())[: MOST_FEATURES - len(rows)]
+    ]
+    return rows | {row.name: row for row in DriftFeature.objects.bulk_create(made)}
 
 
 def _add_first(change: Change, block: DriftBlock, rows: Mapping[str, DriftFeature], found: Taken) -> None:

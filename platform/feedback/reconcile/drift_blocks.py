@@ -1,6 +1,7 @@
 """Close of a block of time: its counts go to the references, the detectors and the hours."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ import numpy as np
 from deployments.reconcile.service_change import Change
 from events.domain.kinds import Kind
 from feedback.domain.drift.features import Floats, Source
-from feedback.domain.drift.watch import Watch, sentence_of, stored_watch, watch_json, with_block
+from feedback.domain.drift.watch import sentence_of, watch_json, with_block
 from feedback.models import DriftBlock, DriftFeature, DriftHour
+from feedback.selectors.drift import watch_of
 
 
 def close(change: Change, block: DriftBlock) -> None:
@@ -21,26 +23,17 @@ def close(change: Change, block: DriftBlock) -> None:
             continue
         canary = _counts(block, "canary", row)
         watch = with_block(watch_of(row), counts, canary, block.canary, change.now)
-        put_watch(row, watch)
         if row.alarm_at is None and watch.has_drifted(len(rows)):
             row.alarm_at = change.now
             row.sentence = sentence_of(watch, row.name, Source(row.source), block.stable)
             change.event(Kind.DATA_DRIFT_DETECTED, row.sentence, revision=block.stable, by_itself=True)
+            watch = replace(watch, recent=counts)  # what a person may accept has nothing from before
+        row.state, row.evidence = watch_json(watch), watch.evidence
     DriftFeature.objects.bulk_update(rows, ["state", "evidence", "alarm_at", "sentence"])
     names = {"stable": block.stable, "canary": block.canary}
     for role, revision in names.items():
         if revision and block.counts.get(role):
             _add_to_hour(change, revision, block.counts[role])
-
-
-def watch_of(row: DriftFeature) -> Watch:
-    """Return the state of a feature that has bins."""
-    return stored_watch(row.bins, row.since, row.state)
-
-
-def put_watch(row: DriftFeature, watch: Watch) -> None:
-    """Put the state into the row's columns; the caller saves it."""
-    row.since, row.state, row.evidence = watch.since, watch_json(watch), watch.evidence
 
 
 def _counts(block: DriftBlock, role: str, row: DriftFeature) -> Floats | None:

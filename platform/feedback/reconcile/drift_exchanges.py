@@ -16,7 +16,7 @@ from integrations.clusters.base import Exchange
 from integrations.v2 import tensors
 
 MOST_EXCHANGES = 256
-MOST_VALUES = 4_000_000
+MOST_VALUES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Taken:
 def taken_from(exchanges: Sequence[Exchange], output: str) -> Taken:
     """Return the features of a turn's answered exchanges; of more than 256 those of evenly chosen ones.
 
+    Those that have a million values with those before them are left out.
+
     Args:
         output: name of the scored output; empty for the first one.
     """
@@ -38,9 +40,10 @@ def taken_from(exchanges: Sequence[Exchange], output: str) -> Taken:
     found: dict[Feature, list[Values]] = {}
     rows, size = 0, 0
     for exchange in answered[::step]:
-        size += _size(exchange.request.get("inputs")) + _size(exchange.response.get("outputs"))
-        if size > MOST_VALUES:
-            break
+        more = _size(exchange.request.get("inputs")) + _size(exchange.response.get("outputs"))
+        if size + more > MOST_VALUES:
+            continue
+        size += more
         features = features_of(_inputs(exchange.request), _output(exchange.response, output))
         rows += max(map(len, features.values()), default=0)
         for feature, values in features.items():

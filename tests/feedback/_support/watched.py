@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from deployments.models import InferenceService
 from feedback.models import DriftBlock, DriftFeature
+from feedback.services.answers import KeepOrder, answers_keep
 from integrations.clusters.base import Exchange
 from tests.deployments._support.platform import Platform
 
+SERVICE = {"namespace": "default", "name": "digits"}
 STABLE, CANARY = "digits-00001", "digits-00002"
 EVEN = (0.1,) * 10
 OFTEN_3 = (0.07,) * 3 + (0.37,) + (0.26 / 6,) * 6
@@ -28,7 +29,8 @@ class Watched:
 
     def __post_init__(self) -> None:
         self.platform.live()
-        InferenceService.objects.update(kept_percent=100)
+        answers_keep(**SERVICE, order=KeepOrder(), actor="alice", now=self.platform.clock())
+        self.platform.turn()
 
     def exchange(self, shares: Sequence[float], *, revision: str, moved: float, rows: int) -> Exchange:
         """Return a request of some rows with its answer."""

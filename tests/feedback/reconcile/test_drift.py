@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from deployments.models import InferenceService
 from events.models import Event
 from feedback.models import DriftBlock, DriftFeature, DriftHour
+from feedback.services.answers import answers_stop
 from tests.deployments._support.platform import Platform
-from tests.feedback._support.watched import CANARY, OF_CLASS, OF_MEAN, OF_SCORE, OFTEN_3, STABLE, Watched
+from tests.feedback._support.watched import CANARY, EVEN, OF_CLASS, OF_MEAN, OF_SCORE, OFTEN_3, SERVICE, STABLE, Watched
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def events() -> list[str]:
 
 
 def test_a_service_that_keeps_nothing_is_not_watched(watched: Watched) -> None:
-    InferenceService.objects.update(kept_percent=0)
+    answers_stop(**SERVICE, actor="alice", now=watched.platform.clock())
     watched.feed(minutes=3)
     assert not DriftBlock.objects.exists()
     assert not DriftFeature.objects.exists()
@@ -80,6 +82,19 @@ def test_inputs_that_moved_are_an_event(watched: Watched) -> None:
     watched.feed(moved=0.3, minutes=10)
     assert [message for message in events() if f"of the {OF_MEAN} in requests to {STABLE}" in message]
     assert watched.row().alarm_at is None
+
+
+def test_a_turn_asks_three_times_and_not_for_the_large_states(watched: Watched) -> None:
+    watched.feed(minutes=8)
+    watched.bring(*(watched.exchange(EVEN, revision=STABLE, moved=0, rows=4) for _ in range(20)))
+    with CaptureQueriesContext(connection) as counted:
+        watched.platform.turn()
+    asked = [query["sql"] for query in counted if "feedback_drift" in query["sql"]]
+    assert len(asked) == 3  # the open block; the bins of the features; the block again
+    assert not [sql for sql in asked if '"state"' in sql]
+    with CaptureQueriesContext(connection) as counted:
+        watched.platform.turn()
+    assert not [query["sql"] for query in counted if "feedback_drift" in query["sql"]]
 
 
 def test_hours_have_the_shapes(watched: Watched) -> None:

@@ -69,6 +69,10 @@ class Watch:
         """Return the logarithm of the evidence of drift; 0 while the reference is learned."""
         return max(0.0, float(detector.evidence(self.capital))) if self.reference is not None else 0.0
 
+    def evidence_percent(self, features: int) -> float:
+        """Return how far the evidence is on its way to an alarm, by its logarithm."""
+        return min(100.0, 100 * self.evidence / detector.threshold(features))
+
     def has_drifted(self, features: int) -> bool:
         """Return whether the evidence is an alarm's where the service has so many features."""
         return self.reference is not None and self.evidence >= detector.threshold(features)
