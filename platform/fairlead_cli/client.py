@@ -112,6 +112,11 @@ class Client:
         """Post `document` to `path`."""
         return self._json(self._send("POST", path, json=document or {}))
 
+    def post_content(self, path: str, content: bytes, media_type: str) -> Json:
+        """Post bytes of another type than JSON, which the server may take long to check and to store."""
+        headers = {"Content-Type": media_type}
+        return self._json(self._send("POST", path, content=content, headers=headers, timeout=_UPLOAD_TIMEOUT))
+
     def patch(self, path: str, document: Json) -> Json:
         """Change what `document` names of the object at `path`."""
         return self._json(self._send("PATCH", path, json=document))

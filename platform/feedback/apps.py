@@ -2,14 +2,18 @@
 
 from django.apps import AppConfig
 
+from common.hooks import imported_later
+
 
 class FeedbackConfig(AppConfig):
     name = "feedback"
     label = "feedback"
 
     def ready(self) -> None:
-        """Register the participants of the reconciler."""
-        from deployments.reconcile import participants  # noqa: PLC0415 - now models can be read
+        """Register the participants of the reconciler, and the section of a service's page."""
+        from deployments import hooks  # noqa: PLC0415 - now models can be read
+        from deployments.reconcile import participants  # noqa: PLC0415
 
         participants.register("feedback.reconcile.answers.ANSWERS")
         participants.register("feedback.reconcile.drift.DRIFT")
+        hooks.service_page.register(imported_later("feedback.web.feedback_page.of_service_page"))

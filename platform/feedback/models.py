@@ -83,8 +83,11 @@ class Label(models.Model):
     Attributes:
         value: a number or a text, or one of them for each row of the request.
         given_at: when the label was known, as its sender says; `received_at` where it does not.
-        joined_at: when it was joined with the answers of its request; None while there is none.
-        next_try_at: when the next look for an answer is due; None once joined.
+        received_at: when its present value came.
+        changes: how often another value replaced it.
+        joined_at: when it was joined with an answer of its request; None while there is none.
+        next_try_at: when the next look for answers is due; None once all are there. A label that was joined has one
+            more look where its answer is young, since those of other revisions may come later.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="+")
@@ -93,13 +96,14 @@ class Label(models.Model):
     given_at = models.DateTimeField()
     given_by = models.CharField(max_length=300)
     received_at = models.DateTimeField()
+    changes = models.PositiveIntegerField(default=0)
     joined_at = models.DateTimeField(null=True)
     next_try_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["service", "request_id"], name="label_once_a_request")]
         indexes = [
-            models.Index(fields=["next_try_at"], condition=Q(joined_at=None), name="label_waiting"),
+            models.Index(fields=["next_try_at"], condition=Q(next_try_at__isnull=False), name="label_waiting"),
             models.Index(fields=["service", "received_at"], name="label_by_age"),
         ]
 
@@ -113,12 +117,18 @@ class ServiceScorer(models.Model):
     Attributes:
         kind: a name of `feedback.domain.scorers`.
         options: of that kind.
+        unscored: labels that did not fit their answer or the scorer; `unscored_reason` is the sentence about the last.
+        backfill_below: labels that were joined before the scorer was made are scored newest first; those with ids from
+            here on are done. None once all are.
     """
 
     service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="scorers")
     name = models.CharField(max_length=63)
     kind = models.CharField(max_length=30)
     options = models.JSONField(default=dict)
+    unscored = models.BigIntegerField(default=0)
+    unscored_reason = models.TextField(blank=True)
+    backfill_below = models.BigIntegerField(null=True)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=300)
 

@@ -34,6 +34,7 @@ from common.uris import parse_prefixes
 from deployments.models import Revision
 from events.services.subscriptions import webhook_test
 from feedback.services.answers import KeepOrder, answers_keep
+from feedback.services.scorers import scorer_set
 from fleet.models import FleetUpgrade
 from fleet.services.upgrades import upgrade_start
 from integrations.clusters.base import Component
@@ -53,6 +54,8 @@ DOCUMENT = SchemaGenerator().get_schema(request=None, public=True)  # type: igno
 # Everything at the edges of the document, other methods and broken values among it; then only what it allows.
 edges, inside = schemathesis.openapi.from_dict(DOCUMENT), schemathesis.openapi.from_dict(DOCUMENT)
 inside.config.phases.update(phases=["fuzzing"])
+schemathesis.serializer.alias(["application/x-ndjson"], "text/plain")
+schemathesis.serializer.alias(["application/vnd.apache.parquet"], "application/octet-stream")
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +104,15 @@ def there(
     order = RecordingOrder("The clients agreed to it in writing.")
     recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=live.created_at)
     answers_keep(namespace="default", name="digits", order=KeepOrder(), actor="test", now=live.created_at)
+    scorer_set(
+        namespace="default",
+        name="digits",
+        scorer="right",
+        kind="accuracy",
+        options={},
+        actor="test",
+        now=live.created_at,
+    )
     hook = scenes.webhook().webhook
     delivery = webhook_test(webhook_id=hook.pk, teams=None, actor="test", now=live.created_at)
     admin = api(Scope.ADMIN)
@@ -129,6 +141,7 @@ def there(
             "repartition_id": scenes.repartition().pk,
             "upgrade_id": _upgrade().pk,
             "user": "alice",
+            "scorer": "right",
             "cluster": "local",
             "digest": "sha256:" + "0" * 64,
         },

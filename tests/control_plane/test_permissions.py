@@ -18,6 +18,7 @@ from accounts.services import teams, token_create, user_get_or_create
 from common.uris import parse_prefixes
 from events.services.subscriptions import webhook_test
 from feedback.services.answers import KeepOrder, answers_keep
+from feedback.services.scorers import scorer_set
 from fleet.models import FleetUpgrade
 from recordings.services.recordings import RecordingOrder, recording_start
 from registry.models import KeptRules, ModelVersion
@@ -142,12 +143,18 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /services/{namespace}/{name}/budget": (OWNER, VIEWER),
     "PUT /services/{namespace}/{name}/budget": (OWNER, ADMIN),
     "GET /services/{namespace}/{name}/events": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/feedback/quality": (OWNER, VIEWER),
     "GET /services/{namespace}/{name}/feedback/answers": (OWNER, VIEWER),
     "PUT /services/{namespace}/{name}/feedback/answers": (OWNER, DEPLOYER),
     "DELETE /services/{namespace}/{name}/feedback/answers": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/feedback/drift": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/feedback/drift/accept": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/replicas/{replica}/metrics": (OWNER, VIEWER),
+    "GET /services/{namespace}/{name}/feedback": (OWNER, VIEWER),
+    "POST /services/{namespace}/{name}/feedback": (OWNER, DEPLOYER),
+    "GET /services/{namespace}/{name}/feedback/scorers": (OWNER, VIEWER),
+    "PUT /services/{namespace}/{name}/feedback/scorers/{scorer}": (OWNER, DEPLOYER),
+    "DELETE /services/{namespace}/{name}/feedback/scorers/{scorer}": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/recordings": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/recordings": (OWNER, ADMIN),
     "GET /services/{namespace}/{name}/recordings/{recording_id}": (OWNER, VIEWER),
@@ -227,6 +234,7 @@ BODIES: dict[str, dict[str, object]] = {
     "POST /models/{name}/versions/{number}/tunings": {"max_latency_p99_ms": 10},
     "POST /models/{name}/versions/{number}/tunings/{tuning_id}/apply": {"service": "default/digits"},
     "POST /models/{name}/imports": {"uri": "https://models.example.com/digits.onnx"},
+    "PUT /services/{namespace}/{name}/feedback/scorers/{scorer}": {"kind": "accuracy"},
     "POST /services/{namespace}/{name}/replays": {"version": "models:/digits/1"},
     "POST /services/{namespace}/{name}/rollouts": {"version": "models:/digits/1"},
 }
@@ -241,6 +249,7 @@ NAMES = {
     "alias": "champion",
     "number": "1",
     "replica": "digits-00001-0",
+    "scorer": "right",
 }
 
 
@@ -293,6 +302,7 @@ def _everything(now: datetime) -> dict[str, int]:
     recording = recording_start(namespace="default", name="digits", order=order, actor="test", now=now)
     replay = scenes.replay(recording)
     answers_keep(namespace="default", name="digits", order=KeepOrder(), actor="test", now=now)
+    scorer_set(namespace="default", name="digits", scorer="right", kind="accuracy", options={}, actor="test", now=now)
     repartition = scenes.repartition()
     upgrade = FleetUpgrade.objects.create(percent=25, at_once=5, created_at=now, created_by="test")
     tuning = scenes.tuning()

@@ -89,6 +89,19 @@ BUDGET: dict[str, Any] = {
     "used_requests": 1,
     "used_cost": None,
 }
+KEPT: dict[str, Any] = {
+    "share_percent": 100.0,
+    "days": 30,
+    "rows": 5,
+    "max_rows": 9,
+    "bytes": 700,
+    "max_bytes": 9000,
+    "output": "",
+    "outputs": [],
+}
+SCORER: dict[str, Any] = {"name": "right", "kind": "accuracy", "options": {}, "unit": {"name": "percent wrong"}}
+TAKEN: dict[str, Any] = {"received": 1, "changed": 0, "repeated": 0}
+FEEDBACK: dict[str, Any] = {"received": 1, "joined": 1, "waiting": 0, "unmatched": 0, "answers": None, "scorers": []}
 POOL: dict[str, Any] = {
     "namespace": "default",
     "name": "w",
@@ -241,6 +254,12 @@ CALLS = {
     "recordings show": Asked("s 5", {"GET /services/default/s/recordings/5": RECORDING}),
     "recordings stop": Asked("s 5", {"POST /services/default/s/recordings/5/stop": RECORDING}),
     "recordings delete": Asked("s 5", {"DELETE /services/default/s/recordings/5": {}}),
+    "feedback keep": Asked("s --share 50", {"PUT /services/default/s/feedback/answers": KEPT}),
+    "feedback stop": Asked("s", {"DELETE /services/default/s/feedback/answers": {}}),
+    "feedback score": Asked("s right --kind accuracy", {"PUT /services/default/s/feedback/scorers/right": SCORER}),
+    "feedback send": Asked("s a=3", {"POST /services/default/s/feedback": TAKEN}),
+    "feedback file": Asked("s labels.csv", {"POST /services/default/s/feedback": TAKEN}),
+    "feedback show": Asked("s", {"GET /services/default/s/feedback": FEEDBACK}),
     "clusters join": Asked("k -f k.yaml", {}),
     "clusters apply": Asked("-f k.yaml", {"PUT /clusters/k?dry_run=true": PLAN, "PUT /clusters/k": CLUSTER}),
     "clusters list": Asked("", {"GET /clusters": listed(CLUSTER)}),
@@ -354,6 +373,7 @@ def test_the_answer_for_programs_is_one_json_document(words: str, fairlead: Fair
     (at_home / "many" / "m.onnx").write_bytes(b"onnx")
     (at_home / "request.json").write_text("{}")
     (at_home / "s.yaml").write_text("metadata: {name: s}")
+    (at_home / "labels.csv").write_text("request_id,value\na,3\n")
     (at_home / "p.yaml").write_text("name: p")
     (at_home / "k.yaml").write_text("name: k")
     (at_home / ".fairlead" / "logs").mkdir(parents=True)

@@ -129,6 +129,7 @@ def detail_page(namespace: str, name: str) -> Page:
             "deployments/_revisions.html",
             "deployments/_replicas.html",
             "deployments/_drift.html",
+            "deployments/_feedback.html",
             "deployments/_recordings.html",
             "deployments/_calling.html",
             "deployments/_manage.html",

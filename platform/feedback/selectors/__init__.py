@@ -1,1 +1,1 @@
-"""Queries of feedback."""
+"""Feedback as pages and the API show it."""

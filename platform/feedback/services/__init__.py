@@ -1,1 +1,1 @@
-"""Changes of feedback."""
+"""Services of feedback: kept answers, labels, their join and its scores."""

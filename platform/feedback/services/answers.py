@@ -101,7 +101,7 @@ def answers_keep(*, namespace: str, name: str, order: KeepOrder, actor: str, now
         )
         audit_record(
             actor=actor,
-            action="feedback.keep",
+            action="answers.keep",
             target=_target(service),
             now=now,
             before=None if before is None else _columns(_order_of(before)),
@@ -151,12 +151,12 @@ def answers_stop(*, namespace: str, name: str, actor: str, now: datetime) -> Non
             return
         change.service.kept_percent = 0
         change.event(Kind.ANSWERS_STOPPED, f"{actor} has no further answers of {change.service} kept")
-        audit_record(actor=actor, action="feedback.stop", target=_target(change.service), now=now)
+        audit_record(actor=actor, action="answers.stop", target=_target(change.service), now=now)
     hints.reconcile_soon(service_id)
 
 
 def answers_forget(*, now: datetime) -> int:
-    """Delete answers past their days with their labels and scores, and labels that never had an answer.
+    """Delete answers past their days with their labels and scores.
 
     Returns:
         How many answers were deleted. What is more than some batches is left for the next call.
@@ -167,10 +167,6 @@ def answers_forget(*, now: datetime) -> int:
         scorers = list(ServiceScorer.objects.filter(service=kept.service_id).values_list("pk", flat=True))
         while batches and (found := _forget_answers(kept, before, scorers)):
             deleted, batches = deleted + found, batches - 1
-            if found < _BATCH:
-                break
-        while batches and (found := _forget_labels(kept, before)):
-            batches -= 1
             if found < _BATCH:
                 break
         if not kept.service.kept_percent:
@@ -192,20 +188,6 @@ def _forget_answers(kept: Kept, before: datetime, scorers: Collection[int]) -> i
     Kept.objects.filter(pk=kept.pk).update(
         rows=F("rows") - len(rows), bytes=F("bytes") - sum(size for _, _, size in rows)
     )
-    return len(rows)
-
-
-@transaction.atomic
-def _forget_labels(kept: Kept, before: datetime) -> int:
-    """Delete labels that are as old; of those that were never joined the number stays."""
-    old = Label.objects.filter(service=kept.service_id, received_at__lt=before).order_by("received_at")
-    rows = list(old.select_for_update(skip_locked=True).values_list("pk", "joined_at")[:_BATCH])
-    if not rows:
-        return 0
-    Label.objects.filter(pk__in=[pk for pk, _ in rows]).delete()
-    unmatched = sum(joined_at is None for _, joined_at in rows)
-    if unmatched:
-        Kept.objects.filter(pk=kept.pk).update(unmatched=F("unmatched") + unmatched)
     return len(rows)
 
 

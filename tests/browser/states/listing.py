@@ -12,6 +12,7 @@ from tests import scenes
 from tests.browser.states import (
     of_access,
     of_accounts,
+    of_feedback,
     of_fleet,
     of_home,
     of_models,
@@ -28,6 +29,7 @@ PAGES: dict[str, PageStates] = {
     **of_home.PAGES,
     **of_services.PAGES,
     **of_recordings.PAGES,
+    **of_feedback.PAGES,
     **of_models.PAGES,
     **of_platform.PAGES,
     **of_pools.PAGES,

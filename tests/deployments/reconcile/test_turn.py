@@ -137,5 +137,5 @@ def test_a_registered_participant_collects_before_the_transaction_and_records_in
         assert settled.exists() is (turns == 3)
 
 
-def test_recordings_are_a_participant_by_their_own_registration() -> None:
-    assert participants.REGISTERED == ["recordings.reconcile.payloads.RECORDINGS"]
+def test_recordings_and_kept_answers_are_participants_by_their_own_registration() -> None:
+    assert participants.REGISTERED == ["feedback.reconcile.answers.ANSWERS", "recordings.reconcile.payloads.RECORDINGS"]

@@ -51,8 +51,8 @@ def test_keep_show_change_stop(platform: Platform, api: Api) -> None:
     assert writer.delete(URL).status_code == 204
     assert reader.get(URL).json() == {**changed, "active": False}
     assert InferenceService.objects.get().kept_percent == 0
-    entries = AuditEntry.objects.filter(action__startswith="feedback.").order_by("id")
-    assert [each.action for each in entries] == ["feedback.keep", "feedback.keep", "feedback.stop"]
+    entries = AuditEntry.objects.filter(action__startswith="answers.").order_by("id")
+    assert [each.action for each in entries] == ["answers.keep", "answers.keep", "answers.stop"]
     before, after = entries.values_list("before__share_percent", "after__share_percent")[1]
     assert (before, after) == (100, 5)
     kinds = Event.objects.filter(kind__startswith="Answers").order_by("seq").values_list("kind", "message")
@@ -73,7 +73,7 @@ def test_the_same_order_again_changes_nothing(platform: Platform, api: Api) -> N
     changes = InferenceService.objects.get().changes
     assert writer.put(URL, {"outputs": ["label"]}).json() == first
     assert InferenceService.objects.get().changes == changes
-    assert AuditEntry.objects.filter(action="feedback.keep").count() == 1
+    assert AuditEntry.objects.filter(action="answers.keep").count() == 1
 
 
 def test_a_limit_that_is_reached_is_said(platform: Platform, api: Api) -> None:

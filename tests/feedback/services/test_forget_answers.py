@@ -21,8 +21,8 @@ def keeping(platform: Platform) -> Keeping:
     return Keeping(platform)
 
 
-def label(keeping: Keeping, request_id: str, *, joined: bool = True, at: datetime | None = None) -> None:
-    now = at or keeping.platform.clock()
+def label(keeping: Keeping, request_id: str) -> None:
+    now = keeping.platform.clock()
     Label.objects.create(
         service=keeping.service(),
         request_id=request_id,
@@ -30,7 +30,7 @@ def label(keeping: Keeping, request_id: str, *, joined: bool = True, at: datetim
         given_at=now,
         given_by="alice",
         received_at=now,
-        joined_at=now if joined else None,
+        joined_at=now,
     )
 
 
@@ -75,16 +75,6 @@ def test_both_answers_to_a_copied_request_go(platform: Platform) -> None:
     platform.turn()
     assert answers_forget(now=platform.clock() + DAYS) == 2
     assert (keeping.row().rows, keeping.row().bytes) == (0, 0)
-
-
-def test_labels_without_an_answer_go_at_the_same_age_and_are_counted(keeping: Keeping) -> None:
-    now = keeping.platform.clock()
-    label(keeping, "nothing", joined=False, at=now)
-    label(keeping, "gone", at=now)
-    label(keeping, "later", joined=False, at=now + timedelta(days=1))
-    answers_forget(now=now + DAYS + timedelta(seconds=1))
-    assert list(Label.objects.values_list("request_id", flat=True)) == ["later"]
-    assert keeping.row().unmatched == 1
 
 
 def test_fewer_days_count_for_what_is_stored(keeping: Keeping) -> None:
@@ -138,8 +128,7 @@ def test_few_statements_delete_many_answers_in_batches(keeping: Keeping, monkeyp
     done = statements(keeping.platform.clock() + DAYS + timedelta(seconds=1))
     assert not any(table.objects.exists() for table in (Answer, Label, Score))
     assert (keeping.row().rows, keeping.row().bytes) == (0, 0)
-    # What is kept, its scorers; of three batches five each; labels that are left.
-    assert len(done) == 2 + 3 * 5 + 1
+    assert len(done) == 2 + 3 * 5  # what is kept, its scorers; of each batch the rows, three deletions, the sums
     assert not [each for each in done if each.startswith("DELETE") and " IN (" not in each]
 
 
@@ -157,7 +146,7 @@ def test_nothing_is_scanned(keeping: Keeping) -> None:
     now = keeping.platform.clock() + DAYS + timedelta(seconds=1)
     tables = ("feedback_answer", "feedback_label", "feedback_score")
     found = [each for each in statements(now) if any(f'"{table}"' in each for table in tables)]
-    assert len(found) >= 5
+    assert len(found) >= 4
     plans = [plan(each) for each in found if each.startswith(("SELECT", "DELETE"))]
     assert not [each for each in plans if "SCAN feedback_" in each or "Seq Scan on feedback_" in each]
 

@@ -382,7 +382,7 @@ def test_the_number_of_queries_does_not_grow_with_what_is_shown(
     rollout = scenes.rollout(scenes.service())
     with django_assert_max_num_queries(21) as listed:
         client.get("/services/")
-    with django_assert_max_num_queries(17) as shown:
+    with django_assert_max_num_queries(18) as shown:
         client.get(DETAIL)
 
     for name in ("ranker", "scorer"):
