@@ -3,8 +3,8 @@
 The other libraries are in an environment of their own, which the project does not need otherwise:
 
     python3 -m venv /tmp/drift-env
-    /tmp/drift-env/bin/pip install river==0.23.0 frouros==0.9.0 nannyml==0.13.1
-    PYTHONPATH=platform /tmp/drift-env/bin/python benchmarks/feedback/drift.py
+    /tmp/drift-env/bin/pip install river==0.23.0 frouros==0.9.0 nannyml==0.13.1 statsmodels
+    NML_DISABLE_USAGE_LOGGING=1 PYTHONPATH=platform /tmp/drift-env/bin/python benchmarks/feedback/drift.py
 
 Each run learns 10,000 values as the reference, in blocks of 100, then reads up to 20,000 more. A detector that reads
 one value at a time (ADWIN, KSWIN, Page-Hinkley) has read the reference; one that compares chunks gets blocks of 100.
@@ -55,7 +55,7 @@ STREAMS: list[tuple[str, Callable[[np.random.Generator, int, float], Values], bo
 
 
 def of_fairlead(reference: Values, stream: Values, is_class: bool) -> int | None:
-    """Return after how many values the e-detector has its alarm; a service of 10 features has one false alarm a year."""
+    """Return after how many values the e-detector has its alarm; ten features have one false alarm a year."""
     kind = Kind.CLASS if is_class else Kind.NUMBER
     text = (lambda values: [str(int(each)) for each in values]) if is_class else (lambda values: values)
     bins = bins_of(kind, list(text(reference[:FIRST_VALUES])))

@@ -3,7 +3,8 @@
 Values of neighbouring requests depend on each other: rows of one request, a client that sends the same one again, the
 time of day. So the number of rows in a bin varies by more than it does for independent rows. By how much is measured
 while the reference is learned: blocks of time are joined to batches of 1, 2, 4 … 1,024 blocks, and the inflation is the
-largest ratio of the variance of a batch's rows in the bin to that of independent rows (batch means).
+largest ratio of the variance of a batch's rows in the bin to that of independent rows (batch means). A rare bin says
+little about itself, so its inflation is at least that of all bins together.
 """
 
 from collections.abc import Mapping
@@ -119,10 +120,11 @@ def reference_of(learned: Learning) -> Reference:
     share = learned.counts / max(1.0, total)
     expected = share * (1 - share) * learned.rows[:, None]
     around = learned.squares - 2 * share * learned.products + share**2 * learned.rows_squares[:, None]
-    usable = (learned.batches >= _LEAST_BATCHES)[:, None] & (expected > 0)
-    ratio = np.where(usable, around / np.maximum(expected, 1e-12), 1.0)
-    least = 1.0 if learned.batches[0] >= _LEAST_BATCHES else _UNKNOWN_INFLATION
-    inflation = np.maximum(ratio.max(axis=0), least)
+    usable = learned.batches >= _LEAST_BATCHES
+    ratio = np.where(usable[:, None] & (expected > 0), around / np.maximum(expected, 1e-12), 1.0)
+    of_all = np.where(usable, around.sum(axis=1) / np.maximum(expected.sum(axis=1), 1e-12), 1.0)
+    least = 1.0 if usable[0] else _UNKNOWN_INFLATION
+    inflation = np.maximum(ratio.max(axis=0), max(least, float(of_all.max())))
     return Reference(learned.counts, total, inflation, float(total / max(1.0, learned.batches[0])))
 
 

@@ -35,6 +35,14 @@ def numbers(bins: Bins, *, moved: float = 0.0) -> Draw:
     return draw
 
 
+def repeated(bins: Bins, random: np.random.Generator, runs: int) -> Floats:
+    """Return counts of normal numbers in a block, each ten times in a row."""
+    values = random.normal(size=(runs, ROWS // 10))
+    places = np.searchsorted(np.array(bins.edges), values, side="right") + np.arange(runs)[:, None] * bins.size
+    counts = np.bincount(places.ravel(), minlength=runs * bins.size)
+    return 10.0 * counts.reshape(runs, bins.size)
+
+
 def learned(bins: Bins, draw: Draw, random: np.random.Generator, blocks: int = 100) -> Reference:
     sums = nothing_learned(len(bins.events(np.zeros(bins.size))))
     for counts in draw(random, blocks):
@@ -54,7 +62,7 @@ def run_lengths(bins: Bins, reference: Reference, draw: Draw, log_threshold: flo
     return lengths
 
 
-@pytest.mark.parametrize("clump", [1, 5])
+@pytest.mark.parametrize("clump", [1, 5, 10])
 def test_average_run_length_is_at_least_the_one_stated(clump: int) -> None:
     """Each reference is one of many that might have been learned; rows of a clump depend on each other."""
     random, draw = np.random.default_rng(3), classes(clump=clump)
@@ -78,6 +86,24 @@ def test_a_theorem_where_rows_are_independent_and_shares_are_at_the_bound() -> N
 
     lengths = run_lengths(two, reference, draw, np.log(20), runs=400, most=400)
     assert lengths.mean() >= 20
+
+
+def test_values_that_repeat_are_no_drift() -> None:
+    """Each value comes ten times, as of a client that sends the same again; most bins of the tails are rare."""
+    random = np.random.default_rng(21)
+    alarms = 0
+    for _ in range(40):
+        first = np.repeat(random.normal(size=50), 10)
+        bins = bins_of(Kind.NUMBER, first.tolist())
+        assert bins is not None
+
+        def draw(random: np.random.Generator, runs: int, bins: Bins = bins) -> Floats:
+            return repeated(bins, random, runs)
+
+        reference = learned(bins, draw, random)
+        lengths = run_lengths(bins, reference, draw, detector.threshold(10), runs=5, most=200)
+        alarms += int((lengths < 200).sum())
+    assert alarms <= 2
 
 
 @pytest.mark.parametrize(("points", "at_most"), [(0.05, 120), (0.10, 12), (0.20, 4)])
