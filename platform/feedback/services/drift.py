@@ -30,8 +30,8 @@ def drift_accept(*, namespace: str, name: str, features: list[str], actor: str, 
         The names of the features.
 
     Raises:
-        NotFound: the service has no such feature, or none that has drifted.
-        Conflict: a feature that is learned has fewer than 500 rows.
+        NotFound: the service has no such feature.
+        Conflict: none has drifted, or one that is learned has fewer than 500 rows.
     """
     service = service_get(namespace=namespace, name=name)
     with changing(service.pk, now=now) as change:
@@ -57,7 +57,7 @@ def _wanted(change: Change, features: list[str]) -> list[DriftFeature]:
     if not features:
         drifted = list(rows.exclude(alarm_at=None))
         if not drifted:
-            raise NotFound(f"no feature of {change.service} has drifted; name the features to accept")
+            raise Conflict(f"no feature of {change.service} has drifted; name the features to accept")
         return drifted
     found = {row.name: row for row in rows.filter(name__in=features)}
     missing = [each for each in features if each not in found]

@@ -54,7 +54,7 @@ def test_what_has_drifted_comes_first_and_may_be_accepted(watched: Watched, api:
 
 def test_features_that_are_not_there_and_too_few_rows_are_refused(watched: Watched, api: Api) -> None:
     writer = api(Scope.WRITE)
-    assert writer.post(f"{URL}/accept").status_code == 404
+    assert writer.post(f"{URL}/accept").status_code == 409
     watched.feed(minutes=7)
     missing = writer.post(f"{URL}/accept", {"features": ["weight of image"]})
     assert missing.status_code == 404
