@@ -33,6 +33,7 @@ def _busy(_: Stage) -> str:
 PAGES = {
     "deployments:drift": PageStates(
         title="Drift of",
+        without={"error": "what cannot be read of a request is left out"},
         states={
             "empty": State(_empty, "Drift is watched while answers are kept"),
             "empty-waiting": State(_waiting, "No requests were recorded yet"),
