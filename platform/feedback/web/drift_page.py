@@ -15,6 +15,7 @@ from accounts.domain.scopes import Scope
 from common.errors import Conflict, NotFound
 from common.http.error_pages import leave
 from deployments import selectors
+from feedback.domain.drift.watch import LEAST_ROWS
 from feedback.selectors.drift import Shapes, drift_shapes
 from feedback.services.drift import drift_accept
 
@@ -37,11 +38,16 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A feature with its bars; both drawings have the same scale."""
+    """A feature with its bars; both drawings have the same scale.
+
+    Attributes:
+        action: what makes the present its reference; empty where nothing does.
+    """
 
     shapes: Shapes
     bars: list[Bar]
     width: int
+    action: str
 
 
 @never_cache
@@ -93,7 +99,9 @@ def _drawn(shapes: Shapes) -> Drawn:
         words = f"{each.words}: {_percent(each.reference_percent)}, now {_percent(each.present_percent)}"
         x = number * (_BAR + _GAP)
         bars.append(Bar(x, HEIGHT - reference, reference, HEIGHT - present, present, words))
-    return Drawn(shapes, bars, len(bars) * (_BAR + _GAP))
+    can_end = shapes.state == "learning" and shapes.rows >= LEAST_ROWS
+    action = "Accept" if shapes.state == "drifted" else "End learning" if can_end else ""
+    return Drawn(shapes, bars, len(bars) * (_BAR + _GAP), action)
 
 
 def _percent(share: float | None) -> str:

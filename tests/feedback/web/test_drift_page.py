@@ -24,6 +24,16 @@ def test_without_kept_answers_the_page_says_how_to_begin(platform: Platform) -> 
     assert "keep some" in marked(page, "no-features")[0]
 
 
+def test_learning_may_end_early(watched: Watched) -> None:
+    watched.feed(minutes=4, rows=240)
+    writer = signed_in(Scope.WRITE)
+    assert "End learning" not in writer.get(PAGE).content.decode()
+    watched.feed(minutes=2, rows=240)
+    assert "End learning" in writer.get(PAGE).content.decode()
+    writer.post(f"{PAGE}accept", {"feature": OF_CLASS})
+    assert watched.row().state["reference"]["rows"] == 3 * 240
+
+
 def test_what_has_drifted_is_first_with_both_shapes_and_may_be_accepted(watched: Watched) -> None:
     watched.learn()
     watched.feed(shares=OFTEN_3, minutes=12)
