@@ -191,3 +191,75 @@ class HourlyQuality(models.Model):
 
     def __str__(self) -> str:
         return f"quality of {self.revision} in the hour from {self.hour:%Y-%m-%d %H:%M}"
+
+
+class DriftFeature(models.Model):
+    """A feature of a service's requests or answers whose shape is watched; at most 64 of a service.
+
+    Attributes:
+        name: in words, such as "mean of image".
+        source, kind: of `feedback.domain.drift.features`.
+        version: id of the model version whose answers it is of; None of an input, which outlives versions.
+        bins: None until its first values fixed them; {} of one that has no shape, such as of names.
+        since: when its reference began.
+        state: of `feedback.domain.drift.watch`; reference, detector, and the canary's difference.
+        evidence: logarithm of the e-detector's capital.
+        alarm_at: when drift was detected; None without, or after a person accepted the present.
+        sentence: what has moved, as of then.
+    """
+
+    service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=200)
+    source = models.CharField(max_length=10)
+    kind = models.CharField(max_length=10)
+    version = models.BigIntegerField(null=True)
+    bins = models.JSONField(null=True)
+    since = models.DateTimeField()
+    state = models.JSONField(null=True)
+    evidence = models.FloatField(default=0.0)
+    alarm_at = models.DateTimeField(null=True)
+    sentence = models.CharField(max_length=1000, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["service", "name"], name="drift_feature_unique")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DriftBlock(models.Model):
+    """The open block of time of a service whose features are watched.
+
+    Attributes:
+        stable, canary: names of the revisions it counts answers of; empty without a canary.
+        rows: of stable, so far.
+        counts: {"stable": {feature: counts}, "canary": the same}.
+        first: {feature: values} of features without bins, at most 500 each; sorted, so that none belongs to a request.
+    """
+
+    service = models.OneToOneField(InferenceService, on_delete=models.CASCADE, related_name="+")
+    began_at = models.DateTimeField()
+    stable = models.CharField(max_length=100)
+    canary = models.CharField(max_length=100, blank=True)
+    rows = models.PositiveIntegerField(default=0)
+    counts = models.JSONField(default=dict)
+    first = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"open block of service {self.service_id}"
+
+
+class DriftHour(models.Model):
+    """The shapes of a revision's features in one hour: {feature: counts}; deleted after 90 days."""
+
+    service = models.ForeignKey(InferenceService, on_delete=models.CASCADE, related_name="+")
+    revision = models.CharField(max_length=100)
+    hour = models.DateTimeField()
+    counts = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["service", "revision", "hour"], name="drift_once_an_hour")]
+        indexes = [models.Index(fields=["hour"], name="drift_by_age")]
+
+    def __str__(self) -> str:
+        return f"shapes of {self.revision} in the hour from {self.hour:%Y-%m-%d %H:%M}"

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from feedback.services.answers import answers_forget
+from feedback.services.drift import drift_forget
 from feedback.services.join import labels_join
 from feedback.services.labels import labels_forget
 from feedback.services.spool import spool_read
@@ -23,8 +24,9 @@ def join() -> None:
 
 @shared_task(name="feedback.tasks.forget", expires=60)
 def forget() -> None:
-    """Delete answers past their days, and labels and scores whose time is over."""
+    """Delete answers past their days, labels and scores whose time is over, and old shapes."""
     now = timezone.now()
+    drift_forget(now)
     if deleted := answers_forget(now=now):
         logger.info("deleted %s kept answers past their days", deleted)
     if deleted := labels_forget(now=now):

@@ -426,6 +426,20 @@ CASES = (
     Case("FairleadPoolModelNeverFits", "they asked an hour ago", {_NEVER_FITS: "0+2x20 40x300"}, "70m"),
     Case("FairleadPoolModelNeverFits", "there is no room for a moment", {_NO_ROOM: "0+2x200"}, "10m"),
     Case(
+        "FairleadDataDrift",
+        "two features have drifted",
+        {f'fairlead_drift_alarms{{{COUNTED_BY_WEB}-a"}}': "0x8 2x200"},
+        "5m",
+        "2 features of vision/digits (team readers) have drifted from their reference.",
+        _OF_SERVICE,
+    ),
+    Case(
+        "FairleadDataDrift",
+        "the present was accepted",
+        {f'fairlead_drift_alarms{{{COUNTED_BY_WEB}-a"}}': "2x8 0x200"},
+        "5m",
+    ),
+    Case(
         "FairleadErrorBudgetBurnsFast",
         "2 % fail, which two web pods show the objective of",
         {**_AVAILABLE, **objective("availability", 0.999, "b"), **of_revision(1, "0+98x100", "0+2x100")},

@@ -70,5 +70,5 @@ def test_what_is_rendered_has_no_slot_left() -> None:
 
 def test_an_alert_about_a_service_names_it_with_its_namespace() -> None:
     about = [rule for rule in RULES.values() if "$labels.service" in str(rule["annotations"])]
-    assert len(about) == 11
+    assert len(about) == 12
     assert all("$labels.namespace }}/{{ $labels.service" in rule["annotations"]["summary"] for rule in about)

@@ -147,6 +147,8 @@ TABLE: dict[str, tuple[str, Role]] = {
     "GET /services/{namespace}/{name}/feedback/answers": (OWNER, VIEWER),
     "PUT /services/{namespace}/{name}/feedback/answers": (OWNER, DEPLOYER),
     "DELETE /services/{namespace}/{name}/feedback/answers": (OWNER, DEPLOYER),
+    "GET /services/{namespace}/{name}/feedback/drift": (OWNER, VIEWER),
+    "POST /services/{namespace}/{name}/feedback/drift/accept": (OWNER, DEPLOYER),
     "GET /services/{namespace}/{name}/replicas/{replica}/metrics": (OWNER, VIEWER),
     "GET /services/{namespace}/{name}/feedback": (OWNER, VIEWER),
     "POST /services/{namespace}/{name}/feedback": (OWNER, DEPLOYER),

@@ -18,6 +18,7 @@ from control_plane.monitoring.objectives import objective_families, objective_me
 from control_plane.monitoring.rollouts import rollout_families, rollout_metrics
 from deployments.selectors.rollouts.metrics import rollouts_now
 from deployments.selectors.traffic.metrics import rollout_phases, service_objectives, service_phases, sweep_lag
+from feedback.selectors.drift import drift_alarms
 from usage.selectors import last_read
 from usage.selectors.metrics import budget_percents, usage_counters
 
@@ -36,6 +37,7 @@ class ControlPlaneCollector(Collector):
         yield from objective_families()
         yield from _sink_families()
         yield from _usage_families()
+        yield _drift_family()
 
     def collect(self) -> Iterator[Metric]:
         """Return the metrics from database and broker."""
@@ -49,7 +51,7 @@ class ControlPlaneCollector(Collector):
             of_rollouts = rollout_metrics(rollouts_now(now=timezone.now()))
             of_fleet = fleet_metrics()
             objectives = objective_metrics(service_objectives())
-            usage = (*_sinks(), *_usage())
+            usage = (*_sinks(), *_usage(), _drift())
         except DatabaseError as error:
             logger.warning("the metrics page has nothing of the database: %s", error)
             database_up.add_metric([], 0)
@@ -93,6 +95,21 @@ def _sinks() -> tuple[Metric, ...]:
         waiting.add_metric([sink.name], sink.waiting)
         lag.add_metric([sink.name], sink.lag.total_seconds())
     return families
+
+
+def _drift_family() -> GaugeMetricFamily:
+    return GaugeMetricFamily(
+        "fairlead_drift_alarms",
+        "Features of a service's inputs and answers in which drift was detected and that no one has accepted.",
+        labels=["namespace", "service", "team"],
+    )
+
+
+def _drift() -> GaugeMetricFamily:
+    family = _drift_family()
+    for each in drift_alarms():
+        family.add_metric([each.namespace, each.service, each.team], each.features)
+    return family
 
 
 def _usage_families() -> tuple[CounterMetricFamily | GaugeMetricFamily, ...]:

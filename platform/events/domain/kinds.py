@@ -31,6 +31,8 @@ class Kind(StrEnum):
     DRIFT_FOUND = "DriftFound"
     DRIFT_HEALED = "DriftHealed"
     DRIFT_GONE = "DriftGone"
+    DATA_DRIFT_DETECTED = "DataDriftDetected"
+    DATA_DRIFT_ACCEPTED = "DataDriftAccepted"
     REVISION_VARIABLES_LEFT_OUT = "RevisionVariablesLeftOut"
     REVISION_SCALED = "RevisionScaled"
     REPLICA_RESTARTED = "ReplicaRestarted"

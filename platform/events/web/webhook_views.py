@@ -187,6 +187,7 @@ _ABOUT = {
     "Services": ("Service", "Revision", "Replica", "Drift"),
     "Models and versions": ("Model", "Version", "Import", "Alias"),
     "Recorded requests": ("Recording", "Replay"),
+    "Feedback": ("Answers", "DataDrift"),
     "Clusters": ("Component", "Limit", "Repartition"),
     "Tokens": ("Token",),
     "Budgets": ("Budget",),

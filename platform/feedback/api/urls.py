@@ -2,12 +2,18 @@
 
 from django.urls import path
 
-from feedback.api import answers, labels, quality, scorers
+from feedback.api import answers, drift, labels, quality, scorers
 
 urlpatterns = [
     path("services/<str:namespace>/<str:name>/feedback", labels.FeedbackView.as_view(), name="feedback"),
     path(
         "services/<str:namespace>/<str:name>/feedback/answers", answers.KeptAnswersView.as_view(), name="kept-answers"
+    ),
+    path("services/<str:namespace>/<str:name>/feedback/drift", drift.DriftView.as_view(), name="drift"),
+    path(
+        "services/<str:namespace>/<str:name>/feedback/drift/accept",
+        drift.DriftAcceptView.as_view(),
+        name="drift-accept",
     ),
     path(
         "services/<str:namespace>/<str:name>/feedback/quality", quality.QualityView.as_view(), name="feedback-quality"

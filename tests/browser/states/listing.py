@@ -12,6 +12,7 @@ from tests import scenes
 from tests.browser.states import (
     of_access,
     of_accounts,
+    of_drift,
     of_feedback,
     of_fleet,
     of_home,
@@ -29,6 +30,7 @@ PAGES: dict[str, PageStates] = {
     **of_home.PAGES,
     **of_services.PAGES,
     **of_recordings.PAGES,
+    **of_drift.PAGES,
     **of_feedback.PAGES,
     **of_models.PAGES,
     **of_platform.PAGES,

@@ -1,0 +1,1 @@
+"""Drift of inputs and answers in pure functions: features, sketches, references and detectors."""
