@@ -12,9 +12,9 @@ from rest_framework.test import APIClient
 
 from accounts.domain.scopes import Scope
 from common.errors import FairleadError, InvalidInput, TooLarge
+from common.labels import MOST_ROWS
 from feedback.api.label_bodies import MAX_BYTES
 from feedback.api.parquet_labels import parquet_rows
-from common.labels import MOST_ROWS
 from feedback.domain.parquet_pages import check_pages
 from feedback.models import Label
 from tests import scenes
