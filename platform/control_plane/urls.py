@@ -26,7 +26,6 @@ urlpatterns = [
     path("api/v1/", include("fleet.api.urls")),
     path("api/v1/", include("pools.api.urls")),
     path("api/v1/", include("recordings.api.urls")),
-    path("api/v1/", include("feedback.api.urls")),
     path("api/v1/", include("model_jobs.api.urls")),
     re_path(r"^api/", NothingHereView.as_view()),
     path("", include("accounts.urls")),
