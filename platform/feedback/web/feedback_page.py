@@ -216,10 +216,15 @@ def _label_text(label: object) -> str:
 
 
 def _answer_text(top: Sequence[Any], kind: str) -> str:
-    """Return the top class with its score of each row, `8 (0.93)`; the value of a regression."""
-    texts = []
-    for row in top[:_TOPS_SHOWN]:
-        named, score = (*row, None, None)[:2]
-        number = "" if score is None else f"{score:.3g}"
-        texts.append(number if kind in _REGRESSIONS else f"{str(named)[:80]} ({number})" if number else str(named)[:80])
-    return ", ".join(texts) + (", …" if len(top) > _TOPS_SHOWN else "")
+    """Return the class of each row, `8 (0.93)` with its score where it has one; the value of a regression."""
+    more = ", …" if len(top) > _TOPS_SHOWN else ""
+    return ", ".join(_row_text(row, kind) for row in top[:_TOPS_SHOWN]) + more
+
+
+def _row_text(row: Sequence[Any], kind: str) -> str:
+    named, score = (*row, None, None)[:2]
+    number = "" if score is None else f"{score:.3g}"
+    if kind in _REGRESSIONS:
+        return number
+    has_score = number and not isinstance(named, str) and named != score
+    return f"{named} ({number})" if has_score else str(named)[:80]

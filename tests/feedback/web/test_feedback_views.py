@@ -198,6 +198,25 @@ def test_values_that_are_gone_or_unreadable_do_not_break_the_page() -> None:
     assert marked(text(client, PAGE), "worst-gone")
 
 
+@pytest.mark.parametrize(
+    ("top", "kind", "words"),
+    [
+        pytest.param([[8, 0.934]], "accuracy", "8 (0.934)", id="a class and its score"),
+        pytest.param([[2, 2.0]], "accuracy", "2", id="a class that the model returns"),
+        pytest.param([["cat", 1.0]], "accuracy", "cat", id="a text"),
+        pytest.param([[0, 17.25]], "absoluteError", "17.2", id="a regression"),
+        pytest.param([[number, 0.5] for number in range(6)], "accuracy", "0 (0.5), 1 (0.5)", id="several rows"),
+    ],
+)
+def test_an_answer_is_shown_by_its_kind(top: list[Any], kind: str, words: str) -> None:
+    service, now = scenes.service(), timezone.now()
+    one = scorer(service, now, "one", kind, bound=20)
+    answered(service, [one], [Given("x", STABLE, now, top=top, loss=1.0)])
+    worst = text(signed_in(), PAGE).partition('id="worst"')[2].partition("</section>")[0]
+    assert f"<strong>{words}" in worst
+    assert (len(top) > 4) == ("…</strong>" in worst)
+
+
 def test_all_right_and_full_are_said() -> None:
     service, now = scenes.service(), timezone.now()
     kept(service, now, max_rows=2, left_out=7)
