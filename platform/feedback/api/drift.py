@@ -28,7 +28,7 @@ class DriftFeatureSerializer(serializers.Serializer[Shapes]):
     """A feature of a service's requests or answers, with the shape of its reference and its present one."""
 
     name = serializers.CharField()
-    source = serializers.ChoiceField(["input", "answer"])
+    source = serializers.ChoiceField(["input", "answer"])  # type: ignore[assignment]  # a field
     kind = serializers.ChoiceField(["number", "class"])
     state = serializers.ChoiceField(_STATES)
     since = serializers.DateTimeField(help_text="When its reference began.")

@@ -49,6 +49,6 @@ def _add_to_hour(change: Change, revision: str, counts: Mapping[str, list[float]
         before = after.get(name)
         # After new bins the hour's counts of the old ones are no use.
         same = before is not None and len(before) == len(added)
-        after[name] = [one + other for one, other in zip(before, added, strict=True)] if same else added
+        after[name] = [one + other for one, other in zip(before or (), added, strict=True)] if same else added
     row.counts = after
     row.save(update_fields=["counts"])

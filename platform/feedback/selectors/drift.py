@@ -84,7 +84,7 @@ def drift_alarms() -> Iterator[Alarms]:
 
 def watch_of(row: DriftFeature) -> Watch:
     """Return the state of a feature that has bins."""
-    return stored_watch(row.bins, row.since, row.state)
+    return stored_watch(row.bins or {}, row.since, row.state or {})
 
 
 def _shapes(row: DriftFeature, watched: int, stable: str) -> Shapes:

@@ -27,8 +27,8 @@ def drifted(service: InferenceService, now: datetime) -> list[DriftFeature]:
     watched = with_present(learning, learning.learned, now - timedelta(days=20)) or learning
     moved = watched
     for _ in range(12):
-        blocks = (random.multinomial(200, shares / shares.sum()).astype(float) for shares in (often, even))
-        moved = with_block(moved, *blocks, CANARY, now)
+        stable, canary = (random.multinomial(200, each / each.sum()).astype(float) for each in (often, even))
+        moved = with_block(moved, stable, canary, CANARY, now)
     means = with_block(begun(numbers, now), numbers.counts(random.normal(size=300)), None, "", now)
     rows = [
         _row(service, "class of label", Kind.CLASS, moved),

@@ -79,6 +79,14 @@ class Watched:
     def row(self, name: str = OF_CLASS) -> DriftFeature:
         return DriftFeature.objects.get(name=name)
 
+    def state(self, name: str = OF_CLASS) -> dict[str, Any]:
+        found: dict[str, Any] = self.row(name).state or {}
+        return found
+
+    def bins(self, name: str = OF_CLASS) -> dict[str, Any]:
+        found: dict[str, Any] = self.row(name).bins or {}
+        return found
+
     def block(self) -> DriftBlock:
         return DriftBlock.objects.get()
 

@@ -63,4 +63,4 @@ def test_features_that_are_not_there_and_too_few_rows_are_refused(watched: Watch
     assert few.status_code == 409
     watched.feed(minutes=4)
     assert writer.post(f"{URL}/accept", {"features": [OF_CLASS]}).status_code == 200
-    assert watched.row().state["reference"] is not None
+    assert watched.state()["reference"] is not None

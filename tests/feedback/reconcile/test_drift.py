@@ -35,8 +35,8 @@ def test_first_values_fix_the_bins_and_are_not_kept(watched: Watched) -> None:
     assert len(watched.block().first[OF_MEAN]) == 120
     watched.feed(minutes=4)
     assert watched.block().first == {}
-    assert sorted(watched.row().bins["classes"]) == [str(number) for number in range(10)]
-    assert len(watched.row(OF_MEAN).bins["edges"]) == 11
+    assert sorted(watched.bins()["classes"]) == [str(number) for number in range(10)]
+    assert len(watched.bins(OF_MEAN)["edges"]) == 11
     assert set(DriftFeature.objects.values_list("name", flat=True)) == {
         OF_CLASS,
         OF_SCORE,
@@ -48,10 +48,10 @@ def test_first_values_fix_the_bins_and_are_not_kept(watched: Watched) -> None:
 
 def test_a_week_of_answers_is_the_reference(watched: Watched) -> None:
     watched.feed(minutes=24, rows=240)
-    assert watched.row().state["reference"] is None
+    assert watched.state()["reference"] is None
     watched.platform.clock.go_on(timedelta(days=7).total_seconds())
     watched.feed(rows=240)
-    reference = watched.row().state["reference"]
+    reference = watched.state()["reference"]
     assert reference["rows"] == 22 * 240
     assert watched.row().evidence == 0
 
@@ -59,7 +59,7 @@ def test_a_week_of_answers_is_the_reference(watched: Watched) -> None:
 def test_same_traffic_is_no_drift(watched: Watched) -> None:
     watched.learn()
     watched.feed(minutes=30)
-    assert watched.row().state["reference"] is not None
+    assert watched.state()["reference"] is not None
     assert events() == []
     assert watched.row().alarm_at is None
 
@@ -109,7 +109,7 @@ def test_a_canary_is_compared_in_the_same_time(watched: Watched) -> None:
     watched.platform.version(2)
     watched.platform.start("2")
     watched.feed(canary=OFTEN_3, minutes=8)
-    versus = watched.row().state["versus"]
+    versus = watched.state()["versus"]
     assert versus["canary"] == CANARY
     assert sum(versus["of_canary"]) >= 5 * 120
     assert events() == []
@@ -121,4 +121,4 @@ def test_a_new_version_has_a_reference_of_its_own_answers(watched: Watched) -> N
     watched.bring(watched.exchange((0.5, 0.5), revision=CANARY, moved=0, rows=60))
     watched.platform.turn()
     assert watched.row().bins is None
-    assert watched.row(OF_MEAN).state["reference"] is not None
+    assert watched.state(OF_MEAN)["reference"] is not None

@@ -31,7 +31,7 @@ def test_learning_may_end_early(watched: Watched) -> None:
     watched.feed(minutes=2, rows=240)
     assert "End learning" in writer.get(PAGE).content.decode()
     writer.post(f"{PAGE}accept", {"feature": OF_CLASS})
-    assert watched.row().state["reference"]["rows"] == 3 * 240
+    assert watched.state()["reference"]["rows"] == 3 * 240
 
 
 def test_what_has_drifted_is_first_with_both_shapes_and_may_be_accepted(watched: Watched) -> None:

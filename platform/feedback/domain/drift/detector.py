@@ -99,7 +99,7 @@ def compare(capital: Floats, canary: Part, stable: Part, reference: Reference) -
     factors = _log_ratio(canary.counts[..., None], of_canary, other, both)
     factors = factors + _log_ratio(stable.counts[..., None], of_stable, expected, both)
     rows = np.maximum(of_canary, of_stable) / max(1.0, reference.block_rows)
-    return capital + factors / (reference.inflation[:, None] * np.maximum(1.0, rows))
+    return np.asarray(capital + factors / (reference.inflation[:, None] * np.maximum(1.0, rows)))
 
 
 def difference_threshold(features: int, alpha: float = 0.05) -> float:
@@ -109,7 +109,8 @@ def difference_threshold(features: int, alpha: float = 0.05) -> float:
 
 def capital_json(capital: Floats) -> list[list[float]]:
     """Return the capital as JSON, to three digits."""
-    return np.round(capital, 3).tolist()
+    rounded: list[list[float]] = np.round(capital, 3).tolist()
+    return rounded
 
 
 def stored_capital(value: list[list[float]]) -> Floats:

@@ -6,6 +6,7 @@ finite number have bins of their own, the outliers. Of classes they are the most
 Detectors watch events: of classes the bins; of numbers also "below this edge", which a moved mean shows in sooner.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ def bins_of(kind: Kind, values: Sequence[float] | Sequence[str]) -> Bins | None:
 
 
 def _after(value: float) -> float:
-    return float(np.nextafter(value, np.inf))
+    return math.nextafter(value, math.inf)
 
 
 def _shown(value: float) -> str:

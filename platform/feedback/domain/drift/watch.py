@@ -107,12 +107,13 @@ def with_block(watch: Watch, stable: Floats, canary: Floats | None, name: str, n
         learning = learn(watch.learning, events, rows)
         watch = replace(watch, learning=learning, learned=watch.learned + stable)
         return _finished(watch, learning) if _is_learned(learning, now - watch.since) else watch
-    if watch.reference is None:
+    reference = watch.reference
+    if reference is None:
         return watch
-    watch = replace(watch, capital=detector.detect(watch.capital, events, rows, watch.reference))
+    watch = replace(watch, capital=detector.detect(watch.capital, events, rows, reference))
     if canary is None or not canary.sum():
         return watch
-    return replace(watch, versus=_compared(watch, watch.reference, stable, canary, name))
+    return replace(watch, versus=_compared(watch, reference, stable, canary, name))
 
 
 def with_present(watch: Watch, present: Floats, now: datetime) -> Watch | None:
@@ -226,12 +227,12 @@ def _compared(watch: Watch, reference: Reference, stable: Floats, canary: Floats
     if versus is None or versus.canary != name:
         nothing = np.zeros(watch.bins.size)
         versus = Versus(name, nothing, nothing, detector.equal(len(reference.counts)))
-    parts = (Part(events(counts), float(counts.sum())) for counts in (canary, stable))
+    of_canary, of_stable = (Part(events(counts), float(counts.sum())) for counts in (canary, stable))
     return Versus(
         name,
         versus.of_canary + canary,
         versus.of_stable + stable,
-        detector.compare(versus.capital, *parts, reference),
+        detector.compare(versus.capital, of_canary, of_stable, reference),
     )
 
 

@@ -13,15 +13,14 @@ from feedback.domain.drift.sketch import Bins, bins_of
 
 ROWS = 100
 Draw = Callable[[np.random.Generator, int], Floats]
-TEN = bins_of(Kind.CLASS, [str(number % 10) for number in range(500)])
-assert TEN is not None
+TEN = Bins(Kind.CLASS, classes=tuple(str(number) for number in range(10)))
 
 
 def classes(*, more_of_3: float = 0.0, clump: int = 1) -> Draw:
     """Return counts of ten classes in a block; `clump` rows that follow each other have the same class."""
     shares = np.full(11, 0.1 - more_of_3 / 9)
     shares[3], shares[-1] = 0.1 + more_of_3, 0.0
-    return lambda random, runs: random.multinomial(ROWS // clump, shares, size=runs) * float(clump)
+    return lambda random, runs: np.array(random.multinomial(ROWS // clump, shares, size=runs) * clump, float)
 
 
 def numbers(bins: Bins, *, moved: float = 0.0) -> Draw:
@@ -40,7 +39,7 @@ def repeated(bins: Bins, random: np.random.Generator, runs: int) -> Floats:
     values = random.normal(size=(runs, ROWS // 10))
     places = np.searchsorted(np.array(bins.edges), values, side="right") + np.arange(runs)[:, None] * bins.size
     counts = np.bincount(places.ravel(), minlength=runs * bins.size)
-    return 10.0 * counts.reshape(runs, bins.size)
+    return np.array(10 * counts.reshape(runs, bins.size), float)
 
 
 def learned(bins: Bins, draw: Draw, random: np.random.Generator, blocks: int = 100) -> Reference:
@@ -133,7 +132,7 @@ def test_a_canary_that_differs_is_proved_and_an_equal_one_rarely(more: float, pr
     capital, found = detector.equal(11, (runs,)), np.zeros(runs, bool)
     for _ in range(blocks):
         sides = (classes(more_of_3=more), classes())
-        parts = [Part(draw(random, runs), np.full(runs, float(ROWS))) for draw in sides]
-        capital = detector.compare(capital, *parts, reference)
+        canary, stable = (Part(draw(random, runs), np.full(runs, float(ROWS))) for draw in sides)
+        capital = detector.compare(capital, canary, stable, reference)
         found |= detector.evidence(capital) >= detector.difference_threshold(1)
     assert proved[0] <= found.mean() <= proved[1]
