@@ -43,7 +43,7 @@ class Drift(Participant[Found | None]):
     """Watches the shapes of a service's requests and answers."""
 
     def collect(self, turn: Turn) -> Found | None:
-        """Return the features of the share of requests whose answers are kept; None where there are none."""
+        """Return the features of the share of requests whose answers are kept; None without any."""
         answers = turn.found(ANSWERS)
         stable, canary = turn.read.revision(Role.STABLE), turn.read.revision(Role.CANARY)
         if answers is None or stable is None:

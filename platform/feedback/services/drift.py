@@ -42,7 +42,7 @@ def drift_accept(*, namespace: str, name: str, features: list[str], actor: str, 
         names = [row.name for row in rows]
         change.event(Kind.DATA_DRIFT_ACCEPTED, f"{actor} made the present the reference of {_listed(names)}")
         target = f"services/{service.namespace}/{service.name}/feedback/drift"
-        audit_record(actor=actor, action="feedback.drift.accept", target=target, now=now, after={"features": names})
+        audit_record(actor=actor, action="drift.accept", target=target, now=now, after={"features": names})
     return names
 
 

@@ -47,7 +47,7 @@ def test_what_has_drifted_comes_first_and_may_be_accepted(watched: Watched, api:
     assert found["state"] == "watched"
     assert often["reference_percent"] == pytest.approx(44, abs=6)
     assert "DataDriftAccepted" in watched.platform.events()
-    assert AuditEntry.objects.get(action="feedback.drift.accept").after == {"features": [OF_CLASS]}
+    assert AuditEntry.objects.get(action="drift.accept").after == {"features": [OF_CLASS]}
     watched.feed(shares=OFTEN_3, minutes=20)
     assert watched.row().alarm_at is None
 

@@ -115,7 +115,7 @@ def after_look(watch: Watch, span: Span, found: Answered) -> tuple[Watch, LabelB
 
     Of a step before, what is too little for a block at its end belongs to none.
     """
-    assert watch.habits is not None  # noqa: S101 - else nothing was asked
+    assert watch.habits is not None  # noqa: S101 - else no span is open
     problem = found.problem or _changed(watch.habits, found)
     is_own = span.ends is None
     if problem:

@@ -115,7 +115,7 @@ class Answered:
     Attributes:
         canary, stable: labels that are there, counted up to the least that were asked for.
         sums: by value of the parameter, `WHOLE` for all; empty with fewer labels than the least.
-        ended: until when the sums reach: as asked, or earlier where there is too much for one look.
+        ended: until when the sums reach: the end of the question, or earlier where there is too much for one look.
         unit, scale: of the scorer now.
         problem: what is missing, and what to do.
     """

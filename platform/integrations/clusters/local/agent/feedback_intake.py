@@ -39,7 +39,7 @@ Labels = list[dict[str, Any]]
 
 def feedback_socket(layout: Layout) -> Path:
     """Return the path of the intake's socket; raises PermissionError as `short_folder`."""
-    name = "feedback.sock"
+    name = "labels.sock"
     return short_folder(layout.envoy, name) / name
 
 
