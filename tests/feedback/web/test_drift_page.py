@@ -47,3 +47,12 @@ def test_what_has_drifted_is_first_with_both_shapes_and_may_be_accepted(watched:
     writer.post(f"{PAGE}accept", {"feature": OF_CLASS})
     assert watched.row().alarm_at is None
     assert 'data-testid="drifted"' not in writer.get(PAGE).content.decode()
+
+
+def test_a_canary_that_differs_from_stable_is_said(watched: Watched) -> None:
+    watched.learn()
+    watched.platform.version(2)
+    watched.platform.start("2")
+    watched.feed(canary=OFTEN_3, minutes=8)
+    page = signed_in(Scope.READ).get(PAGE).content.decode()
+    assert "class 3" in marked(page, "canary-differs")[0]

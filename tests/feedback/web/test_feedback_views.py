@@ -52,6 +52,7 @@ def test_the_empty_page_shows_how_to_begin_and_the_forms_begin() -> None:
     client = signed_in(Scope.WRITE)
     shown = text(client, PAGE)
     assert marked(shown, "feedback-steps")
+    assert marked(shown, "to-drift") == ["Drift"]
     assert "fairlead feedback keep default/digits" in shown
     assert "http://testserver/api/v1/services/default/digits/feedback" in shown
     said = {"share_percent": "12,5", "days": "7", "max_rows": "", "max_size_mib": "2", "parameters": "region, user"}
