@@ -85,7 +85,7 @@ class Label(models.Model):
         given_at: when the label was known, as its sender says; `received_at` where it does not.
         received_at: when its present value came.
         changes: how often another value replaced it.
-        joined_at: when it was joined with an answer of its request; None while there is none.
+        joined_at: when it was joined with an answer of its request; None before that.
         next_try_at: when the next look for answers is due; None once all are there. A label that was joined has one
             more look where its answer is young, since those of other revisions may come later.
     """
