@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from http.client import ACCEPTED
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,12 @@ def test_answers_are_kept_labelled_and_scored(desk: Desk, platform: Platform, mo
     for number in range(COUNT):
         send(f"request-{number}", number)
     labels = [(int(label) + (number < 3)) % 10 for number, label in enumerate(held_out["labels"][:COUNT])]
-    rows = [f"request-{number},{label}" for number, label in enumerate(labels)]
-    (tmp_path / "labels.csv").write_text("\n".join(["request_id,value", *rows]))
+    *rows, (last, label) = [(f"request-{number}", label) for number, label in enumerate(labels)]
+    (tmp_path / "labels.csv").write_text("\n".join(["request_id,value", *(f"{name},{value}" for name, value in rows)]))
     platform.fairlead("feedback", "file", "digits", str(tmp_path / "labels.csv"))
+    beside = f"http://{platform.gateway}/serving/default/digits/v2/models/digits/feedback"
+    given = {"labels": [{"request_id": last, "value": label}]}
+    assert httpx.post(beside, json=given, trust_env=False).status_code == ACCEPTED
 
     expect(page.get_by_test_id("coverage")).to_contain_text(re.compile(rf"Joined\s*{COUNT}"), timeout=WAIT_MS)
     page.reload()
