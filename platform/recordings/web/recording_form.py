@@ -4,22 +4,16 @@ The API takes the same as JSON (`recordings.api.recordings`, `recordings.api.rep
 """
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 from common import durations
 from common.errors import InvalidInput
 from common.files.editor.text import document_of
+from common.form_numbers import number, whole
 from recordings.services.recordings import RecordingOrder
 
 _AGREEMENT = "minAgreementPercent"
 _MIB = 1 << 20
-_CALLED = {
-    "share_percent": "the share",
-    "max_requests": "the number of requests",
-    "max_size_mib": "the size",
-    "agreement": "the share of answers that must agree",
-}
 
 
 def recording_order(said: Mapping[str, str]) -> RecordingOrder:
@@ -29,12 +23,12 @@ def recording_order(said: Mapping[str, str]) -> RecordingOrder:
         InvalidInput: a field is no number or no duration, by its name; `RecordingOrder.check` validates the rest.
     """
     order = RecordingOrder(said.get("consent", ""))
-    size_mib = _number(said, "max_size_mib", order.max_bytes / _MIB)
+    size_mib = number(said, "max_size_mib", order.max_bytes / _MIB, called="the size")
     retention = said.get("retention", "").strip()
     return RecordingOrder(
         consent=order.consent,
-        share_percent=_number(said, "share_percent", order.share_percent),
-        max_requests=_whole(said, "max_requests", order.max_requests),
+        share_percent=number(said, "share_percent", order.share_percent, called="the share"),
+        max_requests=whole(said, "max_requests", order.max_requests, called="the number of requests"),
         max_bytes=int(size_mib * _MIB),
         retention=durations.parse(retention, field="retention") if retention else order.retention,
     )
@@ -53,25 +47,5 @@ def replay_terms_said(said: Mapping[str, str]) -> dict[str, Any]:
             raise InvalidInput(
                 f"{_AGREEMENT} is in the YAML and in its own field; leave one of the two empty", field="agreement"
             )
-        terms[_AGREEMENT] = _number(said, "agreement", 0.0)
+        terms[_AGREEMENT] = number(said, "agreement", 0.0, called="the share of answers that must agree")
     return terms
-
-
-def _number(said: Mapping[str, str], name: str, default: float) -> float:
-    text = said.get(name, "").strip().replace(",", ".")
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not isfinite(value):
-        raise InvalidInput(f"{_CALLED[name]} is {text[:40]!r}; expected a number", field=name)
-    return value
-
-
-def _whole(said: Mapping[str, str], name: str, default: int) -> int:
-    value = _number(said, name, default)
-    if value != int(value):
-        raise InvalidInput(f"{_CALLED[name]} is {value:g}; expected a whole number", field=name)
-    return int(value)
