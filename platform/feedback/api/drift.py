@@ -16,7 +16,7 @@ from feedback.services.drift import drift_accept
 _STATES = ["first values", "no shape", "learning", "watched", "drifted"]
 
 
-class DriftBinSerializer(serializers.Serializer[object]):
+class DataDriftBinSerializer(serializers.Serializer[object]):
     """A bin of a feature: a range of its numbers, or a class."""
 
     words = serializers.CharField()
@@ -24,7 +24,7 @@ class DriftBinSerializer(serializers.Serializer[object]):
     present_percent = serializers.FloatField(allow_null=True)
 
 
-class DriftFeatureSerializer(serializers.Serializer[Shapes]):
+class DataDriftFeatureSerializer(serializers.Serializer[Shapes]):
     """A feature of a service's requests or answers, with the shape of its reference and its present one."""
 
     name = serializers.CharField()
@@ -38,16 +38,16 @@ class DriftFeatureSerializer(serializers.Serializer[Shapes]):
     outliers_percent = serializers.FloatField(help_text="Share of the present outside of the first values' range.")
     sentence = serializers.CharField()
     canary = serializers.CharField(help_text="How a canary differs from stable; empty where that is not proved.")
-    bins = DriftBinSerializer(many=True)
+    bins = DataDriftBinSerializer(many=True)
 
 
-class DriftSerializer(serializers.Serializer[object]):
+class DataDriftSerializer(serializers.Serializer[object]):
     """The features of a service, the strongest evidence first."""
 
-    features = DriftFeatureSerializer(many=True)
+    features = DataDriftFeatureSerializer(many=True)
 
 
-class DriftAcceptSerializer(serializers.Serializer[object]):
+class DataDriftAcceptSerializer(serializers.Serializer[object]):
     """The features whose present is accepted."""
 
     features = serializers.ListField(
@@ -61,21 +61,21 @@ class DriftAcceptSerializer(serializers.Serializer[object]):
 class DriftView(APIView):
     """Drift of a service's inputs and answers."""
 
-    @extend_schema(responses=DriftSerializer)
+    @extend_schema(responses=DataDriftSerializer)
     def get(self, _request: Request, namespace: str, name: str) -> Response:
         """Return the features of the service's requests and answers, the strongest evidence of drift first."""
-        return Response(DriftSerializer({"features": drift_shapes(namespace=namespace, name=name)}).data)
+        return Response(DataDriftSerializer({"features": drift_shapes(namespace=namespace, name=name)}).data)
 
 
 class DriftAcceptView(APIView):
     """Acceptance of what has drifted."""
 
     @idempotent()
-    @extend_schema(request=DriftAcceptSerializer, responses=DriftSerializer)
+    @extend_schema(request=DataDriftAcceptSerializer, responses=DataDriftSerializer)
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Make the present the reference of features that have drifted, or of those named; their alarms end."""
-        asked = DriftAcceptSerializer(data=request.data)
+        asked = DataDriftAcceptSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         features = asked.validated_data["features"]
         drift_accept(namespace=namespace, name=name, features=features, actor=actor_of(request), now=timezone.now())
-        return Response(DriftSerializer({"features": drift_shapes(namespace=namespace, name=name)}).data)
+        return Response(DataDriftSerializer({"features": drift_shapes(namespace=namespace, name=name)}).data)

@@ -138,4 +138,8 @@ def test_a_registered_participant_collects_before_the_transaction_and_records_in
 
 
 def test_recordings_and_kept_answers_are_participants_by_their_own_registration() -> None:
-    assert participants.REGISTERED == ["feedback.reconcile.answers.ANSWERS", "recordings.reconcile.payloads.RECORDINGS"]
+    assert participants.REGISTERED == [
+        "feedback.reconcile.answers.ANSWERS",
+        "feedback.reconcile.drift.DRIFT",
+        "recordings.reconcile.payloads.RECORDINGS",
+    ]
