@@ -186,11 +186,11 @@ def cost() -> None:
         request = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, columns], "data": data}]}
         response = {"outputs": [{"name": "y", "datatype": "FP32", "shape": [1, 10], "data": [0.1] * 10}]}
         exchanges = [Exchange(f"r{number}", "r", "1", 0.0, request, response) for number in range(256)]
-        taken = taken_from(exchanges, "")
+        taken = taken_from(exchanges, "", with_texts=True)
         bins = {each: bins_of(each.kind, list(values)) for each, values in taken.values.items()}
         began, rounds = time.perf_counter(), 20
         for _ in range(rounds):
-            taken = taken_from(exchanges, "")
+            taken = taken_from(exchanges, "", with_texts=True)
             for feature, values in taken.values.items():
                 its = bins[feature]
                 if its is not None:

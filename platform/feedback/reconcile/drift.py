@@ -48,14 +48,17 @@ class Drift(Participant[Found | None]):
         stable, canary = turn.read.revision(Role.STABLE), turn.read.revision(Role.CANARY)
         if answers is None or stable is None:
             return None
-        output, share = answers.kept.output, answers.kept.share_percent / 100
+        kept = answers.kept
         recorded = (each for each in turn.found(TAPS).exchanges if is_joinable(each.request_id))
-        exchanges = [each for each in recorded if is_sampled(each.request_id, share)]
-        of_stable = taken_from([each for each in exchanges if each.revision == stable.name], output)
+        exchanges = [each for each in recorded if is_sampled(each.request_id, kept.share_percent / 100)]
+
+        def taken(revision: str) -> Taken:
+            its = [each for each in exchanges if each.revision == revision]
+            return taken_from(its, kept.output, with_texts=kept.keeps_inputs)
+
         if canary is None:
-            return Found(of_stable)
-        of_canary = taken_from([each for each in exchanges if each.revision == canary.name], output)
-        return Found(of_stable, of_canary, canary.name)
+            return Found(taken(stable.name))
+        return Found(taken(stable.name), taken(canary.name), canary.name)
 
     def record(self, change: Change, found: Found | None) -> None:
         """Count the features, and close a block that is complete."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from common.errors import InvalidInput
 from common.tensors import Tensor
-from feedback.domain.drift.features import Feature, Kind, Values, features_of
+from feedback.domain.drift.features import Feature, Kind, Source, Values, features_of
 from integrations.clusters.base import Exchange
 from integrations.v2 import tensors
 
@@ -27,13 +27,14 @@ class Taken:
     rows: int = 0
 
 
-def taken_from(exchanges: Sequence[Exchange], output: str) -> Taken:
+def taken_from(exchanges: Sequence[Exchange], output: str, *, with_texts: bool) -> Taken:
     """Return the features of a turn's answered exchanges; of more than 256 those of evenly chosen ones.
 
     Those that have a million values with those before them are left out.
 
     Args:
         output: name of the scored output; empty for the first one.
+        with_texts: short texts of inputs count as classes; else no text that a client sent stays.
     """
     answered = [each for each in exchanges if not each.error_code]
     step = -(-len(answered) // MOST_EXCHANGES) or 1
@@ -47,6 +48,8 @@ def taken_from(exchanges: Sequence[Exchange], output: str) -> Taken:
         features = features_of(_inputs(exchange.request), _output(exchange.response, output))
         rows += max(map(len, features.values()), default=0)
         for feature, values in features.items():
+            if feature.kind is Kind.CLASS and feature.source is Source.INPUT and not with_texts:
+                continue
             found.setdefault(feature, []).append(values)
     return Taken({feature: _joined(feature, parts) for feature, parts in found.items()}, rows)
 
