@@ -113,7 +113,7 @@ class Answered:
     """The answer.
 
     Attributes:
-        canary, stable: labels that are there, counted up to the least that were asked for.
+        canary, stable: labels that are there, counted up to the least of the question.
         sums: by value of the parameter, `WHOLE` for all; empty with fewer labels than the least.
         ended: until when the sums reach: the end of the question, or earlier where there is too much for one look.
         unit, scale: of the scorer now.
