@@ -26,7 +26,8 @@ from deployments.models import ComparisonRun
 from deployments.reconcile.participants import comparison
 from events.models import Webhook
 from events.services import delivery
-from feedback.models import Answer
+from feedback.models import Answer, DriftBlock
+from feedback.reconcile.first_values import PURPOSE as FIRST_VALUES
 from feedback.selectors.answers import PURPOSE as KEPT_ANSWERS
 from recordings.models import Recording
 from recordings.reconcile import payload_files
@@ -68,6 +69,7 @@ def reseal_everything(*, is_stopped: bool) -> Iterator[Resealed]:
     waiting = ComparisonRun.objects.exclude(waiting=b"").defer("report", "worst")
     yield _sealed("comparisons", waiting, "waiting", comparison.PURPOSE)
     yield _kept_answers()
+    yield _sealed("first values of drift", DriftBlock.objects.exclude(first=b""), "first", FIRST_VALUES)
     yield _recordings(is_stopped)
     yield _sessions()
 

@@ -234,7 +234,8 @@ class DriftBlock(models.Model):
         stable, canary: names of the revisions it counts answers of; empty without a canary.
         rows: of stable, so far.
         counts: {"stable": {feature: counts}, "canary": the same}.
-        first: {feature: values} of features without bins, at most 500 each; sorted, so that none belongs to a request.
+        first: {feature: values} of features without bins, at most 500 each, encrypted
+            (`feedback.reconcile.first_values`); sorted, so that none belongs to a request.
     """
 
     service = models.OneToOneField(InferenceService, on_delete=models.CASCADE, related_name="+")
@@ -243,7 +244,7 @@ class DriftBlock(models.Model):
     canary = models.CharField(max_length=100, blank=True)
     rows = models.PositiveIntegerField(default=0)
     counts = models.JSONField(default=dict)
-    first = models.JSONField(default=dict)
+    first = models.BinaryField(default=b"")
 
     def __str__(self) -> str:
         return f"open block of service {self.service_id}"

@@ -24,7 +24,8 @@ from deployments.reconcile.participants import comparison
 from events.models import Webhook
 from events.services.delivery import SECRET
 from events.services.subscriptions import webhook_create
-from feedback.models import Answer
+from feedback.models import Answer, DriftBlock
+from feedback.reconcile.first_values import first_values, keep_first
 from feedback.selectors.answers import answer_values, sealed_values
 from integrations.clusters.base import Exchange, SecretKeyRef
 from integrations.clusters.kubernetes.access import Credentials
@@ -78,6 +79,9 @@ class Stored:
             sealed=sealed_values(b'{"outputs": {}, "inputs": {}}'),
             bytes=300,
         )
+        block = DriftBlock(service=rollout.service, began_at=now, stable="digits-00001")
+        keep_first(block, {"class": ["3"]})
+        block.save()
         person = user_get_or_create(username="alice", now=now)
         Identity.objects.create(
             user=person, issuer="https://a.example", subject="1", sealed_refresh_token=seal("r", purpose=REFRESH_TOKEN)
@@ -100,6 +104,7 @@ class Stored:
             and unseal(Cluster.objects.get().prometheus_token, purpose=prometheus.PURPOSE) == "p"
             and unseal(Identity.objects.get().sealed_refresh_token, purpose=REFRESH_TOKEN) == "r"
             and answer_values(Answer.objects.get()) == {"outputs": {}, "inputs": {}}
+            and first_values(DriftBlock.objects.get()) == {"class": ["3"]}
             and (halves, exchanges) == (b"halves", [EXCHANGE, EXCHANGE])
             and values_of(namespace="default", refs=[SecretKeyRef("hub", "token")]) == {"hub": {"token": "t"}}
             and audit_verify().broken == ""
@@ -133,7 +138,7 @@ def test_the_earlier_key_can_be_forgotten_after_all_was_sealed_anew(
     call_command("secrets_reseal")
     said = (
         "webhooks 1, sign-ins 1, kubeconfigs 1, tokens for Prometheus 1, signing keys 1, audit signing keys 1, "
-        "secrets of services 1, comparisons 1, kept answers 1, recordings 1, sessions 1\n"
+        "secrets of services 1, comparisons 1, kept answers 1, first values of drift 1, recordings 1, sessions 1\n"
     )
     assert capsys.readouterr().out == said
     settings.SECRET_KEY_FALLBACKS = []

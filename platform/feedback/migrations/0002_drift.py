@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
                 ('canary', models.CharField(blank=True, max_length=100)),
                 ('rows', models.PositiveIntegerField(default=0)),
                 ('counts', models.JSONField(default=dict)),
-                ('first', models.JSONField(default=dict)),
+                ('first', models.BinaryField(default=b'')),
                 ('service', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='deployments.inferenceservice')),
             ],
         ),

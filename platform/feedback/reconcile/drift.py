@@ -23,6 +23,7 @@ from feedback.models import DriftBlock, DriftFeature
 from feedback.reconcile.answers import ANSWERS
 from feedback.reconcile.drift_blocks import close
 from feedback.reconcile.drift_exchanges import Taken, taken_from
+from feedback.reconcile.first_values import first_values, keep_first
 from feedback.reconcile.kept_exchange import is_joinable
 from serving_runtime.shared.sampling import is_sampled
 
@@ -78,8 +79,8 @@ class Drift(Participant[Found | None]):
         block.save()
 
     def unsettled(self, change: Change) -> bool:
-        """Return whether answers are kept."""
-        return bool(change.service.kept_percent)
+        """Return whether answers are kept of replicas that run."""
+        return ANSWERS.unsettled(change)
 
 
 DRIFT = Drift()
@@ -91,7 +92,7 @@ def _open_block(change: Change, stable: Revision, canary: str) -> DriftBlock:
     if block is None:
         return DriftBlock(service=change.service, began_at=change.now, stable=stable.name, canary=canary)
     if block.stable != stable.name:
-        block.stable, block.counts, block.first = stable.name, {}, {}
+        block.stable, block.counts, block.first = stable.name, {}, b""
         block.rows, block.began_at = 0, change.now
     if block.canary != canary:
         block.canary = canary
@@ -126,20 +127,23 @@ def _features(change: Change, stable: Revision, found: Taken) -> dict[str, Drift
 
 def _add_first(change: Change, block: DriftBlock, rows: Mapping[str, DriftFeature], found: Taken) -> None:
     """Keep the first values of features without bins, and fix the bins of those that have enough of them."""
-    block.first = {name: values for name, values in block.first.items() if name in rows and rows[name].bins is None}
+    before = first_values(block)
+    first = {name: values for name, values in before.items() if name in rows and rows[name].bins is None}
     for feature, values in found.values.items():
         row = rows.get(feature.name)
         if row is None or row.bins is not None or row.kind != feature.kind:
             continue
-        kept = [*block.first.get(feature.name, ()), *_storable(feature, values)]
+        kept = [*first.get(feature.name, ()), *_storable(feature, values)]
         if len(kept) < FIRST_VALUES:
-            block.first[feature.name] = sorted(kept)
+            first[feature.name] = sorted(kept)
             continue
-        block.first.pop(feature.name, None)
+        first.pop(feature.name, None)
         fixed = bins_of(feature.kind, kept)
         row.bins, row.since = {} if fixed is None else fixed.json(), change.now
         row.state = None if fixed is None else watch_json(begun(fixed, change.now))
         row.save(update_fields=["bins", "since", "state"])
+    if first != before:
+        keep_first(block, first)
 
 
 def _storable(feature: Feature, values: object) -> list[float] | list[str]:

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from events.models import Event
 from feedback.models import DriftBlock, DriftFeature, DriftHour
+from feedback.reconcile.first_values import first_values
 from feedback.services.answers import answers_stop
 from tests.deployments._support.platform import Platform
 from tests.feedback._support.watched import CANARY, EVEN, OF_CLASS, OF_MEAN, OF_SCORE, OFTEN_3, SERVICE, STABLE, Watched
@@ -32,9 +33,9 @@ def test_a_service_that_keeps_nothing_is_not_watched(watched: Watched) -> None:
 def test_first_values_fix_the_bins_and_are_not_kept(watched: Watched) -> None:
     watched.feed()
     assert watched.row().bins is None
-    assert len(watched.block().first[OF_MEAN]) == 120
+    assert len(first_values(watched.block())[OF_MEAN]) == 120
     watched.feed(minutes=4)
-    assert watched.block().first == {}
+    assert first_values(watched.block()) == {}
     assert sorted(watched.bins()["classes"]) == [str(number) for number in range(10)]
     assert len(watched.bins(OF_MEAN)["edges"]) == 11
     assert set(DriftFeature.objects.values_list("name", flat=True)) == {
