@@ -51,7 +51,11 @@ def answer_values(answer: Answer) -> dict[str, Any]:
     Raises:
         Unavailable: they were encrypted under another secret key.
     """
-    sealed = bytes(answer.sealed)
+    return values_in(bytes(answer.sealed))
+
+
+def values_in(sealed: bytes) -> dict[str, Any]:
+    """Return the same of the content of `Answer.sealed`; raises as `answer_values`."""
     return stored_values(zlib.decompress(unseal_bytes(sealed, purpose=PURPOSE)) if sealed else b"")
 
 

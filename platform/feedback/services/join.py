@@ -9,8 +9,7 @@ that were joined before it, newest first, when no label is due.
 """
 
 import json
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -21,16 +20,15 @@ from django.db import connection, transaction
 from django.db.models import F, Model, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from common.encryption import unseal_bytes
 from common.errors import FairleadError, InvalidInput
 from feedback.domain.scorers import OF_VALUES, KeptAnswer, loss
 from feedback.models import Answer, Kept, Label, Score, ServiceScorer
+from feedback.selectors.answers import kept_tensor, values_in
 from feedback.selectors.scorers import output_of
 from feedback.services.score_rows import Hour, ScoreRow, Sums, hours_add, scores_write
 
 M = TypeVar("M", bound=Model)
 BATCH = 5_000
-_PURPOSE = "kept answers"
 _TURN = timedelta(seconds=20)
 """How long one call begins further batches; the next follows within seconds."""
 SETTLED = timedelta(seconds=30)
@@ -170,14 +168,14 @@ def _score(service_id: int, scorers: Sequence[ServiceScorer], labels: Sequence[_
         label = by_request[request_id]
         top = json.loads(text)
         found.newest[request_id] = max(at, found.newest.get(request_id, at))
-        tensors: Any = None
+        content: dict[str, Any] | None = None
         for scorer in scorers:
             before = old.get((scorer.pk, request_id, revision))
             try:
                 values: Sequence[Sequence[float]] = ()
                 if outputs[scorer.pk]:
-                    tensors = _outputs_in(sealed[0]) if tensors is None else tensors
-                    values = _rows_of(tensors, outputs[scorer.pk])
+                    content = values_in(bytes(sealed[0])) if content is None else content
+                    values = _rows_of(content, outputs[scorer.pk])
                 result = loss(scorer.kind, scorer.options, KeptAnswer(top, values), label.value)
             except FairleadError as error:
                 found.leave_out(scorer, label, error.message)
@@ -211,23 +209,16 @@ def _outputs(service_id: int, scorers: Sequence[ServiceScorer]) -> dict[int, str
     }
 
 
-def _outputs_in(sealed: bytes) -> dict[str, Any]:
-    content = bytes(sealed)
-    if not content:
-        return {}
-    outputs: dict[str, Any] = json.loads(zlib.decompress(unseal_bytes(content, purpose=_PURPOSE))).get("outputs", {})
-    return outputs
-
-
-def _rows_of(tensors: dict[str, Any], output: str) -> list[list[float]]:
+def _rows_of(values: Mapping[str, Any], output: str) -> list[list[float]]:
     """Return the values of an output as rows of its last axis; a single axis is rows of one number."""
-    tensor = tensors.get(output)
-    if tensor is None:
+    item = values["outputs"].get(output)
+    if item is None:
         raise InvalidInput(f"the values of the output {output!r} are not kept of this answer")
     try:
-        values = np.asarray(tensor["data"], dtype=float)
-        width = tensor["shape"][-1] if len(tensor["shape"]) > 1 else 1
-        rows: list[list[float]] = values.reshape(-1, width).tolist()
+        tensor = kept_tensor(values, "outputs", output) if "parameters" in item else None  # base64; it takes longer
+        numbers = np.asarray(item["data"] if tensor is None else tensor.values, dtype=float)
+        width = item["shape"][-1] if len(item["shape"]) > 1 else 1
+        rows: list[list[float]] = numbers.reshape(-1, width).tolist()
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput(f"the values of the output {output!r} are no rows of numbers") from error
     return rows

@@ -1,8 +1,10 @@
+import base64
 import random
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from django.db.models import Sum
 
@@ -150,10 +152,13 @@ def test_probabilities_are_read_from_the_sealed_values(service: InferenceService
     tensor = {"datatype": "FP32", "shape": [2, 2], "data": [0.5, 0.5, 0.0, 1.0]}
     answer(service, "a", [(0, 0.5), (1, 1.0)], outputs={"p": tensor})
     answer(service, "nested", [(0, 0.5)], outputs={"p": {**tensor, "shape": [1, 2], "data": [[0.5, 0.5]]}})
+    half = base64.b64encode(np.array([0.5, 0.5], "<f2").tobytes()).decode()  # as taps write FP16
+    of_half = {"datatype": "FP16", "shape": [1, 2], "data": [half], "parameters": {"encoding": "base64"}}
+    answer(service, "half", [(0, 0.5)], outputs={"p": of_half})
     answer(service, "none")
-    send(service, {"a": [0, 1], "nested": 1, "none": 1})
+    send(service, {"a": [0, 1], "nested": 1, "half": 1, "none": 1})
     join()
-    assert dict(Score.objects.values_list("request_id", "loss")) == {"a": 0.125, "nested": 0.25}
+    assert dict(Score.objects.values_list("request_id", "loss")) == {"a": 0.125, "nested": 0.25, "half": 0.25}
     assert ServiceScorer.objects.get().unscored == 1
     assert "'p' are not kept" in ServiceScorer.objects.get().unscored_reason
 
