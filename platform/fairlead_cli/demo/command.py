@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from fairlead_cli.client import Client, Json
 from fairlead_cli.config import Access
 from fairlead_cli.context import Call
 from fairlead_cli.demo import family, report
+from fairlead_cli.demo.evaluation import JOINED
 from fairlead_cli.demo.labels import read_counts
 from fairlead_cli.demo.requests import RequestLog
 from fairlead_cli.demo.screen import Screen
@@ -115,7 +117,7 @@ def _report_story(client: Client, screen: Screen, home: Home, options: argparse.
         time.sleep(_AFTER_S)
         service = story.service()
     counts = read_counts(label_counts)
-    labels = {**asdict(counts), **story.joined(counts.sent)}
+    labels = {**asdict(counts), **story.joined(math.ceil(JOINED * counts.sent))}
     return report.build(
         requests=requests_so_far(),
         good=good,

@@ -17,6 +17,8 @@ _DEVIATIONS = 4.5
 _ROUNDING = 0.002
 _ENOUGH = 100
 _SHOWN_FAILURES = 3
+JOINED = 0.99
+"""Part of the labels that must find their answers: those of the first second are not kept yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,8 @@ def _labels_joined(labels: Mapping[str, Any]) -> Check:
     found = f"{sent} labels sent, {joined} joined with their answers"
     if unsent:
         found += f", {unsent} not sent: {labels['message'] or 'too many waited'}"
-    return Check("labels came seconds late and found their answers", sent > 0 and not unsent and joined == sent, found)
+    ok = sent > 0 and not unsent and joined >= JOINED * sent
+    return Check("labels came seconds late and found their answers", ok, found)
 
 
 def _stopped_by_labels(mistaken: Mapping[str, Any]) -> Check:
