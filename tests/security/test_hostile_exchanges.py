@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from feedback.domain.drift.features import MOST_FEATURES
-from feedback.models import DriftBlock, DriftFeature, DriftHour
+from feedback.models import DriftBlock, DriftFeature, DriftHour, Kept
 from integrations.clusters.base import Exchange
 from tests.deployments._support.fixtures import platform
 from tests.deployments._support.platform import Platform
@@ -72,6 +72,7 @@ def test_bodies_that_are_none_stop_no_turn(watched: Watched) -> None:
 
 def test_names_that_change_and_classes_without_end_stay_within_bounds(watched: Watched) -> None:
     """A model that answers other tensors and classes each time."""
+    Kept.objects.update(keeps_inputs=True)
     for turn in range(8):
         made = []
         for number in range(100):
