@@ -18,8 +18,8 @@ USUAL = Labels()
 SITUATIONS = {
     "all labels come": replace(USUAL, due=1.0),
     "a tenth comes too late": USUAL,
-    "missing at random, more of the canary's": replace(USUAL, told={"canary": (0.3, 0.3), "stable": (0.9, 0.9)}),
-    "missing more where right, alike": replace(USUAL, told={"canary": (0.5, 1.0), "stable": (0.5, 1.0)}),
+    "missing at random, more of the canary's": replace(USUAL, labelled={"canary": (0.3, 0.3), "stable": (0.9, 0.9)}),
+    "missing more where right, alike": replace(USUAL, labelled={"canary": (0.5, 1.0), "stable": (0.5, 1.0)}),
     "bursts of one side": replace(USUAL, shares=traffic.bursts_of_one_side),
     "pauses of one side": replace(USUAL, shares=traffic.long_pauses_of_one_side),
     "shared outages": replace(USUAL, shares=traffic.shared_outages),
@@ -31,12 +31,14 @@ SITUATIONS = {
 
 BROKEN = {
     "right answers of the canary get fewer labels, 0.7": replace(
-        USUAL, told={"canary": (0.7, 1.0), "stable": (1.0, 1.0)}
+        USUAL, labelled={"canary": (0.7, 1.0), "stable": (1.0, 1.0)}
     ),
     "right answers of the canary get fewer labels, 0.5": replace(
-        USUAL, told={"canary": (0.5, 1.0), "stable": (1.0, 1.0)}
+        USUAL, labelled={"canary": (0.5, 1.0), "stable": (1.0, 1.0)}
     ),
-    "right answers of both get fewer labels, 0.5": replace(USUAL, told={"canary": (0.5, 1.0), "stable": (0.5, 1.0)}),
+    "right answers of both get fewer labels, 0.5": replace(
+        USUAL, labelled={"canary": (0.5, 1.0), "stable": (0.5, 1.0)}
+    ),
 }
 WORSE = (0.3, 0.2, 0.1, 0.05)
 SLOW = (("accuracy", 0.05), ("costMatrix", 0.05), ("reward", 0.1))

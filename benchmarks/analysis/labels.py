@@ -75,7 +75,7 @@ class Labels:
     Attributes:
         canary, stable: requests of each side in two seconds, on average.
         due: the share of the labels that comes within the horizon; what comes later is left out.
-        told: share of the answers that get a label at all, of each side: of those that are right, and wrong.
+        labelled: share of the answers that get a label at all, of each side: of those that are right, and wrong.
         shares: makes the shares of wrong answers over time, [2, cells, runs]; None for the scorer's own losses.
         paired: both sides answer the same requests, this share of them alike; None where each answers its own.
         slices: so many values of a parameter, each as frequent, are judged apart.
@@ -84,7 +84,7 @@ class Labels:
     canary: float = 6.0
     stable: float = 54.0
     due: float = 0.9
-    told: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    labelled: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     shares: traffic.Maker | None = None
     paired: float | None = None
     slices: int = 0
@@ -212,7 +212,7 @@ def _cell(
         there[0] = there[1] = there[0] & there[1]
     sums: list[_Sums] = []
     for name, losses, counted in zip(("canary", "stable"), both, there, strict=True):
-        right, wrong = labels.told.get(name, (1.0, 1.0))
+        right, wrong = labels.labelled.get(name, (1.0, 1.0))
         is_told = random.random((runs, most)) < right + (wrong - right) * losses
         sums.append(_parted(losses, counted & is_told, None if group is None else group[len(sums)], labels.slices))
     return sums[0], sums[1]

@@ -22,11 +22,11 @@ def test_quality_is_given_by_scorer_and_revision(
     service, now = scenes.service(), timezone.now()
     kept(service, now)
     scorers = [scorer(service, now), scorer(service, now, "far", "absoluteError", bound=10)]
-    told = [
+    batch = [
         Given(f"r{number}", "digits-00001", now - timedelta(hours=number), loss=float(number == 0), delay_s=30)
         for number in range(4)
     ]
-    answered(service, scorers, told)
+    answered(service, scorers, batch)
     client = api(Scope.READ)
     with django_assert_max_num_queries(10):
         answer = client.get(PATH).json()

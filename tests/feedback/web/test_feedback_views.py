@@ -31,7 +31,7 @@ def scored(count: int = 40, **more: Any) -> InferenceService:
     service, now = scenes.service(), timezone.now()
     scenes.rollout(service)
     kept(service, now)
-    told = [
+    batch = [
         Given(
             f"{revision}-{number}",
             revision,
@@ -43,7 +43,7 @@ def scored(count: int = 40, **more: Any) -> InferenceService:
         for number in range(count)
         for revision in (STABLE, CANARY)
     ]
-    answered(service, [scorer(service, now)], told)
+    answered(service, [scorer(service, now)], batch)
     return service
 
 

@@ -27,7 +27,7 @@ def test_a_canary_at_its_limit_is_failed_no_more_often_than_alpha(scorer: str) -
 @pytest.mark.parametrize(
     "labels",
     [
-        pytest.param(replace(LABELS, told={"canary": (0.3, 0.3), "stable": (0.9, 0.9)}), id="missing at random"),
+        pytest.param(replace(LABELS, labelled={"canary": (0.3, 0.3), "stable": (0.9, 0.9)}), id="missing at random"),
         pytest.param(replace(LABELS, shares=traffic.bursts_of_one_side), id="bursts of one side"),
         pytest.param(replace(LABELS, shares=traffic.shared_outages), id="shared outages"),
         pytest.param(replace(LABELS, slices=5), id="slices"),
@@ -48,7 +48,7 @@ def test_losses_that_are_spread_otherwise_than_stables_mislead_nothing() -> None
 
 
 def test_what_breaks_are_labels_that_come_by_the_answer_on_one_side_only() -> None:
-    labels = replace(LABELS, told={"canary": (0.4, 1.0), "stable": (1.0, 1.0)})
+    labels = replace(LABELS, labelled={"canary": (0.4, 1.0), "stable": (1.0, 1.0)})
     assert rollouts(SCORERS["accuracy"], labels, worse=0.02, runs=RUNS, cells=200).failed > 0.3
 
 
