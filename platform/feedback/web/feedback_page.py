@@ -180,19 +180,21 @@ def _slice_row(each: Slice, columns: Sequence[tuple[str, str]], unit: Unit) -> S
 
 
 def _worst_rows(service_id: int, found: ScorerQuality, recent: Recent) -> list[WorstRow]:
-    is_percent = found.unit.name.startswith("percent")
-    return [
-        WorstRow(
-            each,
-            "" if each.loss == 1 and is_percent else quality_plot.shown(each.loss * found.unit.scale, found.unit),
-            _label_text(each.label),
-            _answer_text(each.top, found.scorer.kind),
-            [(name, address) for name, tensor in _read(each.inputs).items() if (address := picture_of(name, tensor))],
-            shown(_read(each.outputs)),
-            shown(_read(each.inputs)),
-        )
-        for each in qualities.worst_answers(service_id, recent.worst)
-    ]
+    return [_worst_row(each, found) for each in qualities.worst_answers(service_id, recent.worst)]
+
+
+def _worst_row(worst: WorstAnswer, found: ScorerQuality) -> WorstRow:
+    is_wholly_wrong = worst.loss == 1 and found.unit.name.startswith("percent")
+    inputs = _read(worst.inputs)
+    return WorstRow(
+        worst,
+        "" if is_wholly_wrong else quality_plot.shown(worst.loss * found.unit.scale, found.unit),
+        _label_text(worst.label),
+        _answer_text(worst.top, found.scorer.kind),
+        [(name, address) for name, tensor in inputs.items() if (address := picture_of(name, tensor))],
+        shown(_read(worst.outputs)),
+        shown(inputs),
+    )
 
 
 def _read(values: Mapping[str, Any]) -> dict[str, Tensor]:
