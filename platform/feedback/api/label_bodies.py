@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -19,7 +20,7 @@ MAX_BYTES = 25 << 20
 Rows = Iterator[object]
 
 
-class LabelParser(BaseParser):
+class LabelParser(BaseParser, ABC):
     """Base of the parsers: reads a body of up to 25 MiB."""
 
     def parse(  # type: ignore[override] # rows instead of a mapping
@@ -45,9 +46,9 @@ class LabelParser(BaseParser):
             raise _too_large()
         return self.rows(content)
 
+    @abstractmethod
     def rows(self, content: bytes) -> Rows:
         """Return the rows of a body."""
-        raise NotImplementedError
 
 
 class JSONLabels(LabelParser):
