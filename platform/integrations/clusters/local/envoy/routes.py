@@ -86,11 +86,8 @@ def routes(service: ServiceRoute, name: str = "") -> Json:
 def _routes(service: ServiceRoute) -> Iterator[Json]:
     """Yield them in matching order; the access log says the service by their name."""
     yield from cors.preflights(service.cors)
-    below = f"/serving/{service.key}"
-    yield from _feedback_routes(service, below)
-    yield from _http_routes(service, below)
+    yield from _http_routes(service, f"/serving/{service.key}")
     yield from _grpc_routes(service)
-    yield from _feedback_routes(service, "")
     yield from _http_routes(service, "")
 
 
@@ -124,6 +121,7 @@ def _http_routes(service: ServiceRoute, prefix: str) -> Iterator[Json]:
         for path in _infer_paths(f"{model}/versions/{version}", f"{v1}/versions/{version}"):
             yield _http(service, Way((), backends), prefix, path, infer)
             yield _posted_only(prefix + path)
+    yield from _feedback_routes(service, prefix)
     facts = (f"{model}/config", f"{model}/stats", "/v2/models/stats")
     yield from _probes(service, prefix, model, v1)
     for path in (model, f"{model}/ready", "/v2/health/live", "/v2/health/ready", "/v2", v1, *facts):
