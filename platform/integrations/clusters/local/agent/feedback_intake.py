@@ -1,4 +1,4 @@
-"""Intake of labels: answers what the gateway sends to `/<namespace>/<service>`, once the labels are on the disk.
+"""Intake of labels: answers requests to `/<namespace>/<service>/feedback` once the labels are on the disk.
 
 Requests that come within a moment are written as one, since each write waits for the disk. The control plane reads
 the files (`feedback_spool`), and need not run.
@@ -22,7 +22,7 @@ from common.errors import InvalidInput
 from common.labels import MOST_LABELS, labels_of
 from integrations.clusters.local.agent.sockets import short_folder
 from integrations.clusters.local.envoy.access import CALLER_HEADER
-from integrations.clusters.local.envoy.feedback import AT_ONCE
+from integrations.clusters.local.envoy.feedback import AT_ONCE, SUFFIX
 from integrations.clusters.local.feedback_spool import Batch, Spool
 from integrations.clusters.local.files import Layout
 
@@ -115,7 +115,7 @@ class Intake:
         except InvalidInput as error:
             return _refused(400, error.message)
         by = headers.get(CALLER_HEADER.encode(), "")[:_MOST_NAME]
-        batch = Batch(scope["path"].strip("/"), by, time.time(), labels)
+        batch = Batch(scope["path"].removesuffix(SUFFIX).strip("/"), by, time.time(), labels)
         written: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting.append((batch, written))
         self._come.set()

@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 
 from integrations.clusters.base import Access
+from integrations.clusters.base.logged_requests import read_line
+from integrations.clusters.local.access_log_files import AccessLogFiles
 from integrations.clusters.local.feedback_spool import batches, waiting_files
 from tests.integrations._support.runtimes import Cluster, until
 
@@ -57,6 +59,13 @@ def test_labels_are_on_the_disk_once_they_are_answered_whatever_ends_after_that(
     read = httpx.get(cluster.url + PATH, timeout=20, trust_env=False)
     assert read.status_code == METHOD_NOT_ALLOWED
     assert len(written(cluster)) == 2, "nothing of what was refused"
+
+    cluster.apply_to("infer", 1, revision, takes_feedback=True)
+    named = PATH.replace("digits", "infer")
+    until(lambda: post(cluster, {"labels": LABELS}, named).status_code == ACCEPTED, "a service named as a call")
+    log = AccessLogFiles(cluster.layout.access_log).current
+    until(lambda: b'"/default/infer/feedback"' in log.read_bytes(), "the line is written")
+    assert [request for line in log.read_bytes().splitlines() if (request := read_line(line))] == [], "no inference"
 
 
 def test_the_next_agent_takes_labels_and_meanwhile_they_are_refused(cluster: Cluster) -> None:
